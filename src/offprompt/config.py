@@ -1,0 +1,154 @@
+"""Settings: what can be set, its default, and one line on what it does.
+
+Order     argument > environment (`OFFPROMPT_` + the name in capitals) > file > default.
+Files     `OFFPROMPT_CONFIG`, else `offprompt.toml` in the folder, else `offprompt.toml` in the user's config folder.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from offprompt.errors import UsageError
+
+ENV_PREFIX = "OFFPROMPT_"
+OWN_VARIABLES = frozenset({"URL", "KEY", "USER", "CONFIG", "DATA"})
+
+
+def _setting(default: Any, doc: str) -> Any:
+    return field(default=default, metadata={"doc": doc})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings; `docs/settings.md` is made from the one-line descriptions here."""
+
+    app: str = _setting("default", "The tenant whose memory is used.")
+    durability: Literal["full", "process"] = _setting(
+        "full", "`full`: acknowledged means on disk. `process`: survives a killed process, not a power loss."
+    )
+    busy_timeout_s: float = _setting(60.0, "Seconds to wait for a store that other processes keep busy.")
+    max_slots: int = _setting(64, "Slots that may be written in one scope.")
+    max_value_bytes: int = _setting(4096, "Bytes of one value; longer ones are split or stored as a body.")
+    keep_versions: int = _setting(10, "Versions kept of a slot.")
+    session_ttl_s: float = _setting(86400.0, "Sliding life in seconds of slots in session scopes.")
+    undo_s: float = _setting(604800.0, "Seconds for which a forget can be undone.")
+    session_idle_s: float = _setting(
+        2592000.0, "Seconds after which an idle session, its journal and bodies may be swept."
+    )
+    policy: str = _setting(
+        "", "Policy of slots written without one; empty: chosen from the value; `by_handle`: strict."
+    )
+    when_asked_tokens: int = _setting(64, "Tokens up to which a value may be shown when asked for.")
+    card_tokens: int = _setting(100, "Tokens of all `card` values together, in the head of a session.")
+    shown_tokens: int = _setting(512, "Tokens of values shown in one turn.")
+    directory_share: float = _setting(0.05, "Part of the context that the directory of names may take.")
+    context_tokens: int = _setting(128000, "Context size of a model that no profile knows.")
+    output_reserve_tokens: int = _setting(4096, "Tokens kept free for the model's answer.")
+    stub_tokens: int = _setting(400, "Tokens above which a tool result or pasted document becomes a stub.")
+    window_high_tokens: int = _setting(8000, "History tokens above which the window cuts.")
+    window_low_tokens: int = _setting(4000, "History tokens that a cut leaves.")
+    language: Literal["", "en", "zh"] = _setting("", "Language of instructions and messages; empty: by the text.")
+    prices: str = _setting("", "A TOML file of price sheets that goes before the built-in ones.")
+
+
+def setting_docs() -> dict[str, str]:
+    """Each setting's one-line description, by name."""
+    return {item.name: item.metadata["doc"] for item in fields(Settings)}
+
+
+def load_settings(
+    given: Mapping[str, object] | None = None, *, environ: Mapping[str, str] | None = None, file: Path | None = None
+) -> Settings:
+    """The settings in force.
+
+    given    arguments by name; None values count as not given. environ: the environment, default the process's.
+    file     a TOML file, its top-level keys are settings (the table `[prices.…]` and `user`, `url` are not).
+    Raises   UsageError for an unknown name or a value of the wrong type: which, where, what would fit.
+    """
+    env = os.environ if environ is None else environ
+    values: dict[str, Any] = {}
+    if file is not None:
+        values |= _from_file(file)
+    known = {item.name for item in fields(Settings)}
+    for variable, text in env.items():
+        if variable.startswith(ENV_PREFIX) and variable.removeprefix(ENV_PREFIX) not in OWN_VARIABLES:
+            name = variable.removeprefix(ENV_PREFIX).lower()
+            if name not in known:
+                raise _unknown(variable, "the environment", known)
+            values[name] = _typed(name, text, f"the environment ({variable})")
+    for name, value in (given or {}).items():
+        if name not in known:
+            raise _unknown(name, "the arguments", known)
+        if value is not None:
+            values[name] = _typed(name, value, "the arguments")
+    return replace(Settings(), **values)
+
+
+def find_file(environ: Mapping[str, str], *, folder: Path, user_folder: Path) -> Path | None:
+    """The config file in force, or None.
+
+    Raises   UsageError if `OFFPROMPT_CONFIG` names a file that is not there.
+    """
+    named = environ.get(ENV_PREFIX + "CONFIG")
+    if named:
+        path = Path(named)
+        if not path.is_file():
+            raise UsageError(f"OFFPROMPT_CONFIG names {named!r}, which is not a file; correct the path or unset it")
+        return path
+    for path in (folder / "offprompt.toml", user_folder / "offprompt.toml"):
+        if path.is_file():
+            return path
+    return None
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """A config file's whole content.
+
+    Raises   UsageError if it cannot be read or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise UsageError(f"the config file {path} cannot be used: {exc}; correct or remove it") from exc
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    known = {item.name for item in fields(Settings)}
+    values: dict[str, Any] = {}
+    for name, value in read_file(path).items():
+        if name in ("user", "url"):
+            continue
+        if name not in known:
+            raise _unknown(name, str(path), known)
+        values[name] = _typed(name, value, str(path))
+    return values
+
+
+def _unknown(name: str, where: str, known: set[str]) -> UsageError:
+    return UsageError(f"unknown setting {name!r} in {where}; the settings are: {', '.join(sorted(known))}")
+
+
+def _typed(name: str, value: object, where: str) -> Any:
+    wanted = get_type_hints(Settings)[name]
+    if get_origin(wanted) is Literal:
+        if value not in get_args(wanted):
+            choices = " or ".join(repr(choice) for choice in get_args(wanted))
+            raise UsageError(f"setting {name} = {value!r} in {where}: it must be {choices}")
+        return value
+    if wanted is str:
+        if isinstance(value, str):
+            return value
+        raise UsageError(f"setting {name} = {value!r} in {where}: it must be text")
+    kind = "a whole number" if wanted is int else "a number"
+    try:
+        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
+    except ValueError:
+        number = None
+    if number is None or not 0 <= number < float("inf") or (wanted is int and number != int(number)):
+        raise UsageError(f"setting {name} = {value!r} in {where}: it must be {kind} of 0 or more")
+    return wanted(number)

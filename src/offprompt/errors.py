@@ -1,0 +1,92 @@
+"""Every error that Offprompt raises on purpose.
+
+    OffpromptError                 exit code 1
+    ├── UsageError (ValueError)    2   the caller asked for something that cannot be done as asked
+    │   ├── ScopeError                 no scope, or ids that are not ids
+    │   ├── NameInvalidError           a slot name that is not a name, or that folds to another's
+    │   ├── LimitError                 over a limit: slots, bytes, tokens
+    │   ├── ConflictError              another version, another writer, another trust
+    │   ├── SchemaError                a value that its slot's JSON schema refuses
+    │   ├── HandleError                a handle that was not issued, or not for this place
+    │   └── LeakError                  a stored value in text that Offprompt added
+    ├── NotFoundError (LookupError) 3  nothing under that name
+    ├── UnsupportedError            4  this engine or wire cannot do it
+    └── BackendError                5  the engine failed; the cause is chained
+
+Each message is one sentence or two: what, which value, the rule, the way out. No message holds a stored value.
+"""
+
+from __future__ import annotations
+
+
+class OffpromptError(Exception):
+    """The root of the tree; catch it to catch everything that Offprompt raises on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(OffpromptError, ValueError):
+    """The call cannot be done as asked; nothing was changed."""
+
+    exit_code = 2
+
+
+class ScopeError(UsageError):
+    """A missing scope, or an id that is not one."""
+
+
+class NameInvalidError(UsageError):
+    """A slot name that breaks the rules, or that folds to a name that is taken."""
+
+    def __init__(self, name: str, rule: str, way_out: str) -> None:
+        self.name = name
+        super().__init__(f"the slot name {name!r} {rule}; {way_out}")
+
+
+class LimitError(UsageError):
+    """More than a limit allows; `used` and `limit` are in `unit`."""
+
+    def __init__(self, what: str, *, used: int, limit: int, unit: str, way_out: str) -> None:
+        self.used, self.limit, self.unit = used, limit, unit
+        super().__init__(f"{what}: {used:,} {unit}, the limit is {limit:,}; {way_out}")
+
+
+class ConflictError(UsageError):
+    """What was expected is not what is there: a version, a writer, a trust."""
+
+
+class SchemaError(UsageError):
+    """A value that the slot's JSON schema refuses; says where and why, never the value."""
+
+    def __init__(self, name: str, path: str, rule: str) -> None:
+        self.name, self.path = name, path
+        super().__init__(
+            f"the value for slot {name!r} breaks its schema at {path or '/'}: {rule}; "
+            "write a value that fits, or pass another schema with the value"
+        )
+
+
+class HandleError(UsageError):
+    """A handle that was not issued in this session, or that may not be used where it stands."""
+
+
+class LeakError(UsageError):
+    """A stored value was found in text that Offprompt was about to send."""
+
+
+class NotFoundError(OffpromptError, LookupError):
+    """Nothing is stored under that name; nothing was changed."""
+
+    exit_code = 3
+
+
+class UnsupportedError(OffpromptError):
+    """The engine, wire or model does not offer what was asked."""
+
+    exit_code = 4
+
+
+class BackendError(OffpromptError):
+    """The engine failed; the cause is chained with `from`."""
+
+    exit_code = 5

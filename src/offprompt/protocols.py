@@ -1,0 +1,142 @@
+"""The contracts between the layers, each said once; the conformance suites in `offprompt.testing` hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+
+from offprompt.records import (
+    Body,
+    Event,
+    JournalEntry,
+    LedgerEntry,
+    Scope,
+    SessionChange,
+    SessionRecord,
+    SlotOp,
+)
+
+R = TypeVar("R")
+
+
+class Clock(Protocol):
+    """Where `now` comes from."""
+
+    def now(self) -> float:
+        """Seconds since 1970, UTC."""
+        ...
+
+
+class Tokenizer(Protocol):
+    """How a model's tokens are counted."""
+
+    @property
+    def name(self) -> str:
+        """The encoding's name, e.g. `o200k_base`; of an estimate, `estimate`."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """Whether counts are the model's own; False: a declared estimate."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Tokens of the text; special tokens in it count as plain text. Cost O(n), cached for repeated texts."""
+        ...
+
+    def clip(self, text: str, max_tokens: int) -> str:
+        """The longest prefix of the text that ends between characters and has at most that many tokens."""
+        ...
+
+
+@runtime_checkable
+class SlotStore(Protocol):
+    """Slots, their versions and their events.
+
+    batch      runs the ops in order in one transaction: all of them are stored, or, when one raises, none and the
+               error is raised. Ops see what earlier ops of the same batch wrote. An empty batch returns [].
+    Time       by the store's clock. A slot whose expires_at ≤ now is not there for any op but Sweep; a put over it
+               begins anew: version 1, and its old versions are gone.
+    Names      unique in a scope by `fold_name`. A put whose name folds to another live slot's (spelled otherwise) is a
+               NameInvalidError; get, forget, history accept any spelling that folds alike.
+    Put        LimitError: more than limits.max_slots live slots in the scope, or value over limits.max_bytes (UTF-8 of
+               `text_of(value)`; the message says bytes and characters). ConflictError: if_version differs (the message
+               names both); trust `tool` over a current value of trust `user`. Versions go up by one and are never
+               reused while the slot is there; a put over a forgotten slot goes on counting and shows it again.
+               limits.keep_versions versions are kept, and the newest of each trust beyond that.
+    Forget     hides; history then has no values; undone within limits.undo_s. A `tool` forget of a `user` value is
+               a ConflictError.
+    Values     what is returned is the caller's own: changing it changes nothing in the store, and the reverse.
+    Events     each put, touching get, forget, restore, erase and non-empty sweep leaves one event in the same
+               transaction; those of touching gets may be kept back until the next change, `flush` or `close`.
+    Safety     any number of threads and processes; a store that is busy is waited for, then BackendError.
+               Acknowledged means stored, as far as the engine's durability says.
+    """
+
+    def batch(self, ops: Sequence[SlotOp[Any]]) -> list[Any]:
+        """The results of the ops, in order."""
+        ...
+
+    def events(
+        self, *, scope: Scope | None = None, op: str | None = None, after: int = 0, limit: int = 1000
+    ) -> list[Event]:
+        """Events with seq > after, oldest first; of the scope's subtree; op is a prefix such as `slot.`."""
+        ...
+
+    def flush(self) -> None:
+        """Write what was kept back: uses and their events."""
+        ...
+
+    def close(self) -> None:
+        """Flush, and let go of files and connections; a second call does nothing."""
+        ...
+
+
+@runtime_checkable
+class SessionStore(Protocol):
+    """Sessions with their journal, bodies and ledger.
+
+    commit    one transaction. ConflictError unless the stored revision is record.revision - 1 (0: not there).
+    Rendered  an entry's message, live and settled form, once stored, never change.
+    """
+
+    def digest_key(self, scope: Scope) -> bytes:
+        """32 random bytes of the scope's app and user (or agent, or session): made once, the same ever after."""
+        ...
+
+    def load(self, scope: Scope) -> SessionRecord | None:
+        """The session's record, or None."""
+        ...
+
+    def commit(self, change: SessionChange) -> None:
+        """Store the change, all or nothing."""
+        ...
+
+    def journal(self, scope: Scope, *, after: int = 0) -> list[JournalEntry]:
+        """The session's entries with seq > after, in order of arrival."""
+        ...
+
+    def body(self, scope: Scope, body_id: str) -> Body | None:
+        """A body of exactly this session, or None."""
+        ...
+
+    def bodies(self, scope: Scope) -> list[Body]:
+        """All bodies of exactly this session."""
+        ...
+
+    def ledger(self, scope: Scope) -> list[LedgerEntry]:
+        """The session's ledger, oldest first."""
+        ...
+
+    def sessions(self, scope: Scope | None = None) -> list[SessionRecord]:
+        """The sessions in a scope's subtree (None: all), the most recently used first."""
+        ...
+
+    def drop_sessions(self, *, scope: Scope | None = None, idle_before: float | None = None) -> int:
+        """Remove sessions (of the scope's subtree; used before a time) with journal, bodies and ledger; how many."""
+        ...
+
+
+def run(store: SlotStore, op: SlotOp[R]) -> R:
+    """One op as a batch of one, with its result's type."""
+    return cast("R", store.batch([op])[0])

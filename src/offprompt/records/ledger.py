@@ -1,0 +1,77 @@
+"""Ledger: one entry per outgoing request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Characters and tokens of one part of a request."""
+
+    chars: int = 0
+    tokens: int = 0
+
+    def __add__(self, other: Size) -> Size:
+        return Size(self.chars + other.chars, self.tokens + other.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A value that the model was let to see: its name, why, and what it cost."""
+
+    name: str
+    why: str
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the provider says that it counted, in tokens; None where it says nothing."""
+
+    input: int | None = None
+    cached: int | None = None
+    written: int | None = None
+    output: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One outgoing request of a session.
+
+    parts     what went in, by part: `system` `instructions` `directory` `card` `tools` `memory_tools` `history`
+              `stubs` `notes` `shown` `receipts` `user`; the sum is the request.
+    prefix    tokens of the leading run that repeats the request before it, byte for byte.
+    outside   bytes stored outside the prompt that this session could ask for.
+    said      names whose value stands in the client's own words. shown: names shown on purpose, with the reason.
+    leaked    names whose value stands in text that Offprompt added; a fault. unproven: names too short to look for.
+    price     in the sheet's currency, input and output; None without a sheet. cut: turns that left at this request.
+    previous  hash of the session's entry before, hash: of this one (`audit --verify` recomputes it).
+    """
+
+    seq: int
+    at: float
+    turn: int
+    model: str
+    parts: Mapping[str, Size] = field(default_factory=dict[str, Size])
+    prefix: int = 0
+    out: Size = Size()
+    outside: int = 0
+    said: tuple[str, ...] = ()
+    shown: tuple[Shown, ...] = ()
+    leaked: tuple[str, ...] = ()
+    unproven: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    price: float | None = None
+    currency: str = "USD"
+    cut: int = 0
+    warnings: tuple[str, ...] = ()
+    outcome: str = "ok"
+    previous: str = ""
+    hash: str = ""
+
+    @property
+    def sent(self) -> Size:
+        """All that went in."""
+        return sum(self.parts.values(), Size())

@@ -1,0 +1,123 @@
+"""Typed operations of a SlotStore: its batch is the primitive, each op names its result type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+from offprompt.records.event import Event
+from offprompt.records.json import Json
+from offprompt.records.scope import Scope
+from offprompt.records.slot import DEFAULT, Default, Policy, Slot, SlotLimits, SlotQuery, SlotVersion, Source, Trust
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class SlotOp(Generic[R_co]):
+    """One operation; `R_co` is what it returns. See `protocols.SlotStore` for the contract of each."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PutSlot(SlotOp[Slot]):
+    """Write a new version. `None` for tags, importance, policy, schema keeps what the slot has (or its default).
+
+    ttl_s       seconds from this write; None: for ever; DEFAULT: keeps what the slot has, else none.
+    sliding     with ttl_s: a read extends the life.
+    if_version  the version that must be current; 0: the slot must not exist.
+    op_key      the write's own name: a second put with the key of a kept version changes nothing and returns the slot.
+    parts       > 0: the value is stored in that many slots NAME.1 …; this one holds none of it.
+    why         the reason of the policy, for the event.
+    """
+
+    scope: Scope
+    name: str
+    value: Json
+    policy: Policy
+    source: Source = "app"
+    trust: Trust = "user"
+    actor: str = "app"
+    ttl_s: float | Default | None = DEFAULT
+    sliding: bool = False
+    tags: tuple[str, ...] | None = None
+    importance: float | None = None
+    schema: Mapping[str, Any] | None = None
+    if_version: int | None = None
+    op_key: str | None = None
+    parts: int = 0
+    why: str = ""
+    limits: SlotLimits = field(default_factory=SlotLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class GetSlot(SlotOp[Slot | None]):
+    """The live slot of that name in exactly that scope, or None. `touch`: count the use and slide the life."""
+
+    scope: Scope
+    name: str
+    touch: bool = False
+    actor: str = "app"
+
+
+@dataclass(frozen=True, slots=True)
+class ListSlots(SlotOp[list[Slot]]):
+    """The live slots that a query finds, by folded name (within `subtree` by scope key first)."""
+
+    query: SlotQuery
+
+
+@dataclass(frozen=True, slots=True)
+class SlotHistory(SlotOp[list[SlotVersion]]):
+    """The kept versions of a slot, oldest first; empty if there is none. Values are None while forgotten."""
+
+    scope: Scope
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetSlot(SlotOp[bool]):
+    """Hide a slot. True if it was there; False, and no change, if not."""
+
+    scope: Scope
+    name: str
+    actor: str = "app"
+    if_version: int | None = None
+    trust: Trust = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreSlot(SlotOp[Slot]):
+    """Undo a forget. NotFoundError if nothing is hidden under the name, or its undo time is over."""
+
+    scope: Scope
+    name: str
+    actor: str = "app"
+    limits: SlotLimits = field(default_factory=SlotLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class EraseSlots(SlotOp[int]):
+    """Remove slots with all their versions, hidden ones too; returns how many. names=None: all of the scope."""
+
+    scope: Scope
+    names: tuple[str, ...] | None = None
+    within: Literal["exact", "subtree"] = "exact"
+    actor: str = "app"
+
+
+@dataclass(frozen=True, slots=True)
+class SweepSlots(SlotOp[int]):
+    """Remove what expired, and what was hidden longer than the undo time; returns how many. All scopes, or one app."""
+
+    app: str | None = None
+    undo_s: float = 7 * 86400
+    actor: str = "sweep"
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvents(SlotOp[None]):
+    """Append events that no other op of the batch makes (a refused write, a bad handle)."""
+
+    events: tuple[Event, ...]

@@ -1,0 +1,132 @@
+"""Session, journal and bodies: what is kept of a conversation so that any process can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from offprompt.records.event import Event
+from offprompt.records.ledger import LedgerEntry, Shown
+from offprompt.records.scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The stable front of every request of a session, built once.
+
+    text         our part of the system text (instructions, directory, card).
+    tools        our tool definitions in the wire's shape. instructions, directory, card: the parts of `text`.
+    names        slots listed in the directory. carded: slots whose value stands in the card.
+    """
+
+    text: str = ""
+    tools: tuple[Mapping[str, Any], ...] = ()
+    names: tuple[str, ...] = ()
+    carded: tuple[str, ...] = ()
+    instructions: str = ""
+    directory: str = ""
+    card: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """One conversation's state; small: messages are in the journal.
+
+    revision     goes up by one with each commit; compare-and-set.
+    head         None until the first request.
+    turn         user turns begun. turn_key: the journal key of the newest user message.
+    start        journal key of the oldest message that is still sent; empty: all are.
+    issued       names and body ids whose handles work here.
+    shown        what this turn showed; spent: its tokens.
+    reads        names that this turn read.
+    said         names whose value stands in the client's words so far.
+    pending      the ledger entry of a request without its reply yet.
+    sent         journal keys of the last request in order, with the digest of each rendered form.
+    account      the history policy's running sums, by name.
+    tainted      foreign text (a tool's output) came into this turn: what it writes has trust `tool`.
+    left         turns that left the prompt so far. nonce: marks the frame of shown values, made once.
+    """
+
+    scope: Scope
+    model: str = ""
+    wire: str = "openai"
+    language: str = "en"
+    policy: str = "auto"
+    created_at: float = 0.0
+    used_at: float = 0.0
+    revision: int = 0
+    head: Head | None = None
+    turn: int = 0
+    turn_key: str = ""
+    start: str = ""
+    left: int = 0
+    issued: tuple[str, ...] = ()
+    shown: tuple[Shown, ...] = ()
+    spent: int = 0
+    reads: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+    tainted: bool = False
+    pending: LedgerEntry | None = None
+    sent: tuple[tuple[str, str], ...] = ()
+    requests: int = 0
+    last_hash: str = ""
+    account: Mapping[str, float] = field(default_factory=dict[str, float])
+    nonce: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """One message of a session as it came, and as it is sent.
+
+    key        keyed digest of the message and of all before it: its place in one branch of the conversation.
+    parent     the key before it, empty for the first. seq: order of arrival in the session, set by the store.
+    message    as it came in (an assistant's: raw, as the model wrote it). resolved: what the application was given.
+    live       as sent while its turn lasts, None: as it came. settled: as sent after its turn, None: as live.
+    kind       `system` `user` `assistant` `tool` `observation`. turn: the user turn it belongs to.
+    names      slots whose value the message says, in the client's words.
+    """
+
+    key: str
+    parent: str
+    turn: int
+    kind: str
+    at: float
+    message: Mapping[str, Any]
+    resolved: Mapping[str, Any] | None = None
+    live: Mapping[str, Any] | None = None
+    settled: Mapping[str, Any] | None = None
+    text: str = ""
+    names: tuple[str, ...] = ()
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Anything stored by reference because it is long; lives as long as its session's record.
+
+    body_id  keyed digest of the text, its handle is `[[mem:@ID]]`. chars, bytes: of the text. kind: `tool`, `document`.
+    """
+
+    body_id: str
+    text: str
+    kind: str
+    label: str
+    at: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChange:
+    """One commit of a session: all of it is stored, or none.
+
+    record     the new state; its revision must be the stored one + 1.
+    journal    entries to insert; a key that is there already is replaced only where `settled`, `live` or
+               `resolved` was None before: what was rendered once never changes.
+    """
+
+    record: SessionRecord
+    journal: tuple[JournalEntry, ...] = ()
+    bodies: tuple[Body, ...] = ()
+    ledger: tuple[LedgerEntry, ...] = ()
+    events: tuple[Event, ...] = ()

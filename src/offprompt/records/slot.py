@@ -1,0 +1,149 @@
+"""Slot: a named place in one scope with one current value."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, Literal, TypeAlias
+
+from offprompt.errors import NameInvalidError
+from offprompt.records.json import Json
+from offprompt.records.scope import Scope
+
+Policy: TypeAlias = Literal["never", "by_handle", "when_asked", "card"]
+"""What the model sees of a slot; see the table in docs/concepts.md."""
+
+Source: TypeAlias = Literal["app", "user", "model", "tool", "document"]
+"""Where a value came from: the application's code, the user, the model, a tool's output, a document."""
+
+Trust: TypeAlias = Literal["user", "tool"]
+"""`user`: the application, the user, or the model in a turn without foreign text. `tool`: everything else."""
+
+POLICIES: Final = ("never", "by_handle", "when_asked", "card")
+MAX_NAME_CHARS: Final = 64
+RESERVED_PREFIX: Final = "m_"
+
+
+class Default(Enum):
+    """The type of `DEFAULT`."""
+
+    DEFAULT = "default"
+
+    def __repr__(self) -> str:
+        return "DEFAULT"
+
+
+DEFAULT: Final = Default.DEFAULT
+"""Not given: the setting's value applies. Not `None`, which means "none": for `ttl_s`, for ever."""
+
+
+def clean_name(name: object) -> str:
+    """A slot name in NFC, checked.
+
+    Raises   NameInvalidError unless it is 1–64 letters of any script, marks, digits, `_ - .`, without a leading
+             dot or mark, and does not begin with `m_` (kept for memory ids).
+    """
+    if not isinstance(name, str):
+        raise NameInvalidError(str(name), "is not text", "pass a str")
+    text = unicodedata.normalize("NFC", name)
+    if not 1 <= len(text) <= MAX_NAME_CHARS:
+        raise NameInvalidError(text[:80], f"has {len(text)} characters", f"use 1 to {MAX_NAME_CHARS}")
+    for position, char in enumerate(text):
+        category = unicodedata.category(char)
+        fits = category[0] == "L" or category == "Nd" or (char in "_-." if char.isascii() else category in ("Mn", "Mc"))
+        if not fits or (position == 0 and (char == "." or category[0] == "M")):
+            shown = char if char.isprintable() else f"U+{ord(char):04X}"
+            rule = f"has {shown!r} at position {position + 1}"
+            raise NameInvalidError(text, rule, "use letters, digits, '_', '-', '.', and no dot or accent in front")
+    if text.casefold().startswith(RESERVED_PREFIX):
+        raise NameInvalidError(text, "begins with 'm_', which is kept for memory ids", "choose another first letter")
+    return text
+
+
+def fold_name(name: str) -> str:
+    """The form in which slot names are unique: NFKC, case folded, NFKC again."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The current version of a slot.
+
+    Units    created_at, updated_at, used_at, expires_at, forgotten_at: seconds since 1970 by the store's clock;
+             ttl_s seconds; importance 0 to 1; bytes: UTF-8 bytes of the value's text.
+             `sliding`: a read moves expires_at to the read's time + ttl_s.
+    """
+
+    scope: Scope
+    name: str
+    value: Json
+    version: int
+    policy: Policy
+    trust: Trust
+    source: Source
+    actor: str
+    created_at: float
+    updated_at: float
+    bytes: int
+    expires_at: float | None = None
+    ttl_s: float | None = None
+    sliding: bool = False
+    tags: tuple[str, ...] = ()
+    importance: float = 0.5
+    uses: int = 0
+    used_at: float | None = None
+    schema: Mapping[str, Any] | None = None
+    parts: int = 0
+    forgotten_at: float | None = None
+
+    @property
+    def kind(self) -> Literal["text", "json"]:
+        """`text` for a str, else `json`."""
+        return "text" if isinstance(self.value, str) else "json"
+
+
+@dataclass(frozen=True, slots=True)
+class SlotVersion:
+    """One version of a slot, as history lists it; `value` is None once it was erased or the slot is forgotten."""
+
+    version: int
+    value: Json
+    policy: Policy
+    trust: Trust
+    source: Source
+    actor: str
+    written_at: float
+    bytes: int
+    outcome: Literal["written", "forgotten", "restored"] = "written"
+
+
+@dataclass(frozen=True, slots=True)
+class SlotLimits:
+    """What a write may not exceed; the settings' values."""
+
+    max_slots: int = 64
+    max_bytes: int = 4096
+    keep_versions: int = 10
+    undo_s: float = 7 * 86400
+
+
+@dataclass(frozen=True, slots=True)
+class SlotQuery:
+    """Which slots a list returns; every condition given must hold.
+
+    within   `exact`: this scope only · `inherit`: the scopes it inherits, of one name the most specific ·
+             `subtree`: every scope that has all its ids.
+    names    a pattern over folded names: `*` any run, `?` one character, all else literal.
+    tags     all of them must be there. since/until: updated_at, since ≤ t < until.
+    """
+
+    scope: Scope
+    within: Literal["exact", "inherit", "subtree"] = "inherit"
+    names: str | None = None
+    tags: tuple[str, ...] = ()
+    since: float | None = None
+    until: float | None = None
+    forgotten: bool = False
+    limit: int | None = None
