@@ -37,11 +37,9 @@ class Settings:
     keep_versions: int = _setting(10, "Versions kept of a slot.")
     session_ttl_s: float = _setting(86400.0, "Sliding life in seconds of slots in session scopes.")
     undo_s: float = _setting(604800.0, "Seconds for which a forget can be undone.")
-    session_idle_s: float = _setting(
-        2592000.0, "Seconds after which an idle session, its journal and bodies may be swept."
-    )
-    policy: str = _setting(
-        "", "Policy of slots written without one; empty: chosen from the value; `by_handle`: strict."
+    session_idle_s: float = _setting(2592000.0, "Seconds after which an idle session, journal and bodies may be swept.")
+    policy: Literal["", "never", "by_handle", "when_asked"] = _setting(
+        "", "Policy of slots written without one; empty: chosen from the value; `by_handle` for all is strict."
     )
     when_asked_tokens: int = _setting(64, "Tokens up to which a value may be shown when asked for.")
     card_tokens: int = _setting(100, "Tokens of all `card` values together, in the head of a session.")

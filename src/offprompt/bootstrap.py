@@ -1,0 +1,104 @@
+"""The one place that turns a URL and settings into objects."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import platformdirs
+
+from offprompt.config import Settings, find_file, load_settings, read_file
+from offprompt.errors import UnsupportedError, UsageError
+from offprompt.models.clocks import SystemClock
+from offprompt.models.tokenizers import tokenizer_for
+from offprompt.protocols import Clock
+from offprompt.service.offprompt import Offprompt, Parts
+from offprompt.stores.in_process import InProcessStore
+from offprompt.stores.sqlite import SqliteStore
+from offprompt.wire.prices import PriceSheet, builtin_sheets, parse_sheets
+
+APP_NAME = "offprompt"
+LATER_SCHEMES = ("postgresql", "postgres", "redis", "rediss", "http", "https")
+
+
+def open(  # noqa: A001 - the verb that users type
+    url: str | os.PathLike[str] | None = None,
+    *,
+    clock: Clock | None = None,
+    config: str | os.PathLike[str] | None = None,
+    **settings: object,
+) -> Offprompt:
+    """The memory at a URL.
+
+    url       a file's path or `sqlite:///path`; `":memory:"` for one that ends with the process. None: OFFPROMPT_URL,
+              then `url` of the config file, then `offprompt.db` in the user's data folder.
+    clock     where `now` comes from, for tests; the system's unless given.
+    config    a TOML file; unless given OFFPROMPT_CONFIG, `./offprompt.toml`, then the user's config folder.
+    settings  any setting by name; see docs/settings.md.
+    Raises    UsageError for unknown or ill-typed settings, UnsupportedError for a URL that no engine serves,
+              BackendError if the file cannot be used.
+    """
+    environ = os.environ
+    file = Path(config) if config is not None else config_file(environ)
+    loaded = load_settings(settings, environ=environ, file=file)
+    stored = read_file(file) if file is not None else {}
+    where = os.fspath(url) if url is not None else environ.get("OFFPROMPT_URL") or str(stored.get("url") or "")
+    user = environ.get("OFFPROMPT_USER") or str(stored.get("user") or "") or None
+    clock = clock or SystemClock()
+    store = _store(where or str(default_file()), clock, loaded)
+    parts = Parts(store, store, clock, tokenizer_for(""), loaded, price_sheets(loaded), tokenizer_for)
+    return Offprompt(parts, user=user)
+
+
+def default_file() -> Path:
+    """Where memory is kept unless a URL says otherwise: `offprompt.db` in the user's data folder."""
+    return Path(platformdirs.user_data_dir(APP_NAME, appauthor=False)) / "offprompt.db"
+
+
+def config_file(environ: Mapping[str, str]) -> Path | None:
+    """The config file in force, or None."""
+    user_folder = Path(platformdirs.user_config_dir(APP_NAME, appauthor=False))
+    return find_file(environ, folder=Path.cwd(), user_folder=user_folder)
+
+
+def price_sheets(settings: Settings) -> Mapping[str, PriceSheet]:
+    """The built-in price sheets, with the user's own before them.
+
+    Raises   UsageError if the settings name a file that is not there or not a price sheet.
+    """
+    if not settings.prices:
+        return builtin_sheets()
+    try:
+        text = Path(settings.prices).read_text(encoding="utf-8")
+    except OSError as exc:
+        raise UsageError(f"the price file {settings.prices!r} cannot be read: {exc.strerror}; correct `prices`") from exc
+    own = parse_sheets(text)
+    return {**own, **{name: sheet for name, sheet in builtin_sheets().items() if name not in own}}
+
+
+def _store(where: str, clock: Clock, settings: Settings) -> InProcessStore | SqliteStore:
+    if where == ":memory:":
+        return InProcessStore(clock)
+    path = sqlite_path(where)
+    return SqliteStore(path, clock=clock, durability=settings.durability, busy_timeout_s=settings.busy_timeout_s)
+
+
+def sqlite_path(where: str) -> Path:
+    """The file that a URL or path names.
+
+    Raises   UnsupportedError for another scheme; UsageError for a URL without a path.
+    """
+    if "://" not in where:
+        return Path(where).expanduser()
+    parts = urlsplit(where)
+    if parts.scheme != "sqlite":
+        known = "is not served by this version" if parts.scheme in LATER_SCHEMES else "is not known"
+        raise UnsupportedError(
+            f"the engine {parts.scheme!r} {known}; give a file's path, sqlite:///path, or ':memory:'"
+        )
+    path = unquote(parts.path)
+    if parts.netloc or len(path) < 2:
+        raise UsageError(f"{where!r} names no file; write sqlite:///relative.db or sqlite:////absolute/path.db")
+    return Path(path[1:]).expanduser()

@@ -1,0 +1,154 @@
+"""Offprompt: an opened memory, and its scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal
+
+from offprompt.config import Settings
+from offprompt.errors import ScopeError
+from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer
+from offprompt.records import Event, Scope, Slot
+from offprompt.service.async_session import AsyncSession
+from offprompt.service.session import Session
+from offprompt.service.session_kit import SessionKit, SessionOptions
+from offprompt.service.slot_writer import Kit
+from offprompt.service.slots import Slots
+from offprompt.wire.prices import PriceSheet
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an opened memory is made of."""
+
+    slots: SlotStore
+    sessions: SessionStore
+    clock: Clock
+    tokenizer: Tokenizer
+    settings: Settings
+    sheets: Mapping[str, PriceSheet]
+    tokenizer_for: Callable[[str], Tokenizer]
+
+
+class BoundScope:
+    """A scope of an opened memory: `write`, `read`, `forget` are short for `slots.…`."""
+
+    def __init__(self, parts: Parts, scope: Scope) -> None:
+        self._parts = parts
+        self.scope = scope
+        self.slots = Slots(Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings), scope)
+        self.write = self.slots.write
+        self.read = self.slots.read
+        self.forget = self.slots.forget
+
+    def __repr__(self) -> str:
+        return f"<scope {self.scope}>"
+
+    def narrow(self, *, user: str | None = None, agent: str | None = None, session: str | None = None) -> BoundScope:
+        """This scope with further ids.
+
+        Raises   ScopeError if an id is set to something else already.
+        """
+        return BoundScope(self._parts, self.scope.narrow(user=user, agent=agent, session=session))
+
+    def session(
+        self,
+        session_id: str,
+        *,
+        model: str = "",
+        wire: Literal["openai", "anthropic"] | None = None,
+        system: str = "",
+        tools: list[dict[str, Any]] | None = None,
+        context_tokens: int | None = None,
+        policy: Literal["auto", "off", "stub_at_once", "window", "stubs+window"] = "auto",
+        mode: Literal["off_prompt", "inline", "auto"] = "off_prompt",
+        actions: Literal["tools", "text"] = "tools",
+    ) -> Session:
+        """The conversation of that id in this scope, new or gone on with; any process may go on with it.
+
+        model           sets tokenizer, price sheet, context size and wire; it is passed on in `prepare`.
+        wire            `openai` chat completions or `anthropic` messages; None: by the model's name.
+        system, tools   the application's own, sent before ours and never changed.
+        context_tokens  of the model; None: what its profile says.
+        policy          what leaves the prompt of the history; see docs/policies.md.
+        mode            `off_prompt`: names and handles. `inline`: all values once, in the stable head.
+                        `auto`: inline while the values cost less than the four tools would.
+        actions         `tools`: native calls. `text`: JSON in the reply's text, for models without tools.
+        """
+        scope = self.scope.narrow(session=session_id)
+        options = SessionOptions(
+            model=model,
+            wire=wire,
+            system=system,
+            tools=tuple(tools or ()),
+            context_tokens=context_tokens,
+            policy=policy,
+            mode=mode,
+            actions=actions,
+        )
+        parts = self._parts
+        kit = SessionKit(
+            parts.slots,
+            parts.sessions,
+            parts.clock,
+            parts.tokenizer_for(model),
+            parts.settings,
+            parts.sheets,
+        )
+        return Session(kit, scope, options)
+
+    def async_session(self, session_id: str, **options: Any) -> AsyncSession:
+        """`session`, with the same options, for `async` code."""
+        return AsyncSession(self.session(session_id, **options))
+
+    def events(self, *, op: str | None = None, after: int = 0, limit: int = 1000) -> list[Event]:
+        """The events of this scope and those below it, oldest first; never a value."""
+        return self._parts.slots.events(scope=self.scope, op=op, after=after, limit=limit)
+
+    def clear(self) -> dict[str, int]:
+        """Remove this scope whole, with every scope below it: slots, sessions, journals, bodies, ledgers.
+
+        Returns how many slots and sessions went. There is no undo.
+        """
+        slots = self.slots.erase(within="subtree")
+        return {"slots": slots, "sessions": self._parts.sessions.drop_sessions(scope=self.scope)}
+
+
+class Offprompt:
+    """An opened memory. Close it, or use it in a `with` block; a closed one refuses work."""
+
+    def __init__(self, parts: Parts, *, user: str | None = None) -> None:
+        self.parts = parts
+        self._user = user
+
+    def __enter__(self) -> Offprompt:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def scope(
+        self,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        app: str | None = None,
+        shared: bool = False,
+    ) -> BoundScope:
+        """A scope by its ids; without any, the user of OFFPROMPT_USER or of the config file.
+
+        Raises   ScopeError if no id is given anywhere; never a wildcard.
+        """
+        if not (user or agent or session or shared):
+            user = self._user
+        for kind, value in (("user", user), ("agent", agent), ("session", session), ("app", app)):
+            if value == "":
+                raise ScopeError(f"{kind}='' is no id; leave it out, or pass 1 to 256 bytes of text")
+        return BoundScope(self.parts, Scope(app or self.parts.settings.app, user, agent, session, shared))
+
+    def close(self) -> None:
+        """Write what was kept back, and let go of files."""
+        self.parts.slots.close()

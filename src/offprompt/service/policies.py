@@ -1,0 +1,112 @@
+"""Which policy a slot gets when its writer names none, and why."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from offprompt.records import Policy, Trust, fold_name
+
+SECRET_NAMES: Final = frozenset(
+    [
+        "password",
+        "passwd",
+        "pwd",
+        "passphrase",
+        "secret",
+        "apikey",
+        "credential",
+        "credentials",
+        "privatekey",
+        "pin",
+        "cvv",
+        "ssn",
+        "otp",
+        "密码",
+        "口令",
+        "密钥",
+        "私钥",
+        "令牌",
+        "验证码",
+        "身份证",
+        "身份证号",
+        "银行卡",
+        "银行卡号",
+    ]
+)
+SECRET_PAIRS: Final = ("api_key", "private_key", "access_key", "access_token", "auth_token", "bank_card", "card_number")
+STANDING_NAMES: Final = frozenset(
+    [
+        "language",
+        "lang",
+        "locale",
+        "style",
+        "tone",
+        "diet",
+        "format",
+        "units",
+        "verbosity",
+        "语言",
+        "风格",
+        "语气",
+        "饮食",
+        "格式",
+        "回复风格",
+        "回答风格",
+    ]
+)
+SECRET_VALUE: Final = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
+    r"|(?<![A-Za-z0-9])(?:sk|pk|rk)[-_](?:[a-z]+[-_])?[A-Za-z0-9_-]{16,}"
+    r"|(?<![A-Za-z0-9])(?:ghp|gho|ghs|glpat|xox[abps])[-_][A-Za-z0-9_-]{16,}"
+    r"|(?<![A-Z0-9])AKIA[A-Z0-9]{16}(?![A-Z0-9])"
+    r"|(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+    re.ASCII,
+)
+WORD: Final = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A policy and the reason for it, as the event says it."""
+
+    policy: Policy
+    why: str
+
+
+def name_words(name: str) -> list[str]:
+    """The words of a slot name, folded: `userName`, `user_name`, `user-name` → `user`, `name`."""
+    return [fold_name(word) for word in WORD.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))]
+
+
+def is_secret(name: str, text: str) -> bool:
+    """Whether a slot's name says that it holds a secret, or its value has the form of a key."""
+    words = name_words(name)
+    joined = "_".join(words)
+    named = any(word in SECRET_NAMES for word in words) or any(pair in joined for pair in SECRET_PAIRS)
+    return named or SECRET_VALUE.search(text) is not None
+
+
+def is_standing(name: str) -> bool:
+    """Whether a slot's name says that it holds a standing wish, such as a language or a style."""
+    return any(word in STANDING_NAMES for word in name_words(name))
+
+
+def choose_policy(
+    name: str, text: str, tokens: int, *, trust: Trust, card_left: int, asked_tokens: int, default: Policy | None = None
+) -> Chosen:
+    """The policy of a slot that its writer gave none.
+
+    tokens      of the value. card_left: tokens still free in the card. asked_tokens: the most for `when_asked`.
+    default     the setting's policy; a secret stays `never` all the same.
+    """
+    if is_secret(name, text):
+        return Chosen("never", "name or value looks like a secret")
+    if default is not None and (default != "when_asked" or tokens <= asked_tokens):
+        return Chosen(default, "the setting `policy`")
+    if trust == "user" and is_standing(name) and tokens <= min(asked_tokens, card_left):
+        return Chosen("card", "the name says a standing wish, and the card has room")
+    if tokens <= asked_tokens:
+        return Chosen("when_asked", f"{tokens} tokens, {asked_tokens} may be shown when asked for")
+    return Chosen("by_handle", f"{tokens} tokens, over the {asked_tokens} shown when asked for")

@@ -1,0 +1,180 @@
+"""How a value becomes a slot: policy, schema, life, parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from offprompt.config import Settings
+from offprompt.errors import LimitError
+from offprompt.protocols import Clock, SlotStore, Tokenizer, run
+from offprompt.records import (
+    DEFAULT,
+    EraseSlots,
+    GetSlot,
+    Json,
+    ListSlots,
+    Policy,
+    PutSlot,
+    Scope,
+    Slot,
+    SlotLimits,
+    SlotOp,
+    SlotQuery,
+    Source,
+    Trust,
+    clean_name,
+    fold_name,
+    text_of,
+)
+from offprompt.service.policies import Chosen, choose_policy
+from offprompt.service.values import pieces
+from offprompt.wire.schema import check_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes: source, trust, actor, and the write's own name, by which a replay is known."""
+
+    source: Source = "app"
+    trust: Trust = "user"
+    actor: str = "app"
+    op_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What the services share: one store, one clock, one tokenizer, the settings."""
+
+    slots: SlotStore
+    clock: Clock
+    tokenizer: Tokenizer
+    settings: Settings
+
+    @property
+    def limits(self) -> SlotLimits:
+        """The limits of a write."""
+        own = self.settings
+        return SlotLimits(own.max_slots, own.max_value_bytes, own.keep_versions, own.undo_s)
+
+
+class SlotWriter:
+    """Writes to exactly one scope."""
+
+    def __init__(self, kit: Kit, scope: Scope) -> None:
+        self._kit = kit
+        self.scope = scope
+
+    def draft(self, name: str, value: Json, writer: Writer) -> PutSlot:
+        """A put of the value as this writer's; its options and policy are still to come."""
+        return PutSlot(
+            self.scope,
+            name,
+            value,
+            "by_handle",
+            writer.source,
+            writer.trust,
+            writer.actor,
+            op_key=writer.op_key,
+            limits=self._kit.limits,
+        )
+
+    def store(self, put: PutSlot, *, split: bool, schema: Mapping[str, Any] | None, given: Policy | None) -> Slot:
+        """The put with policy, schema, life and parts settled, stored in one batch.
+
+        Raises   LimitError, SchemaError, ConflictError, NameInvalidError; then nothing is stored.
+        """
+        current = run(self._kit.slots, GetSlot(self.scope, put.name))
+        rule = schema if schema is not None else current.schema if current is not None else None
+        if rule is not None:
+            check_schema(put.name, put.value, rule)
+        text = text_of(put.value)
+        chosen = self._policy(put, text, current, given)
+        put = replace(put, policy=chosen.policy, why=chosen.why, schema=schema)
+        if put.ttl_s is DEFAULT and current is None and self.scope.session is not None:
+            put = replace(put, ttl_s=self._kit.settings.session_ttl_s, sliding=True)
+        ops = [put]
+        if len(text.encode()) > self._kit.settings.max_value_bytes:
+            if not split:
+                raise self._too_long(put.name, text)
+            ops = self._parts(put, text)
+        surplus = [f"{put.name}.{part}" for part in range(len(ops), (current.parts if current is not None else 0) + 1)]
+        erase: list[SlotOp[Any]] = [EraseSlots(self.scope, tuple(surplus))] if surplus else []
+        return replace(self._kit.slots.batch([*erase, *ops])[len(erase)], value=put.value)
+
+    def _parts(self, put: PutSlot, text: str) -> list[PutSlot]:
+        limit = self._kit.settings.max_value_bytes
+        texts = pieces(text, limit)
+        kind = "text" if isinstance(put.value, str) else "json"
+        head = replace(put, value=kind, parts=len(texts))
+        rest = replace(put, policy="by_handle" if put.policy != "never" else "never", if_version=None, schema=None)
+        keys = [None if put.op_key is None else f"{put.op_key}.{part}" for part in range(1, len(texts) + 1)]
+        return [
+            head,
+            *(
+                replace(rest, name=clean_name(f"{put.name}.{part}"), value=piece, op_key=keys[part - 1])
+                for part, piece in enumerate(texts, 1)
+            ),
+        ]
+
+    def _policy(self, put: PutSlot, text: str, current: Slot | None, given: Policy | None) -> Chosen:
+        settings, tokens = self._kit.settings, self._kit.tokenizer.count(text)
+        card_left = settings.card_tokens - self._carded(put.name)
+        if given is not None:
+            self._check_policy(put.name, given, tokens, card_left)
+            if given == "card" and put.trust != "user":
+                return Chosen("when_asked", "untrusted text may not stand in the card")
+            return Chosen(given, "given")
+        if current is not None and (
+            current.policy in ("never", "by_handle")
+            or (current.policy == "when_asked" and tokens <= settings.when_asked_tokens)
+            or (current.policy == "card" and tokens <= card_left and put.trust == "user")
+        ):
+            return Chosen(current.policy, "as before")
+        return choose_policy(
+            put.name,
+            text,
+            tokens,
+            trust=put.trust,
+            card_left=card_left,
+            asked_tokens=settings.when_asked_tokens,
+            default=settings.policy or None,
+        )
+
+    def _carded(self, but: str) -> int:
+        """Tokens of the card's values that this scope would see, without one name's."""
+        slots = run(self._kit.slots, ListSlots(SlotQuery(self.scope, "inherit")))
+        own = fold_name(but)
+        count = self._kit.tokenizer.count
+        return sum(
+            count(text_of(slot.value)) for slot in slots if slot.policy == "card" and fold_name(slot.name) != own
+        )
+
+    def _check_policy(self, name: str, policy: Policy, tokens: int, card_left: int) -> None:
+        settings = self._kit.settings
+        if policy == "when_asked" and tokens > settings.when_asked_tokens:
+            raise LimitError(
+                f"slot {name!r} with policy 'when_asked'",
+                used=tokens,
+                limit=settings.when_asked_tokens,
+                unit="tokens",
+                way_out="shorten the value, or write it with policy='by_handle'",
+            )
+        if policy == "card" and tokens > card_left:
+            raise LimitError(
+                f"the card with slot {name!r}",
+                used=settings.card_tokens - card_left + tokens,
+                limit=settings.card_tokens,
+                unit="tokens",
+                way_out="shorten the value, forget another card slot, or use policy='when_asked'",
+            )
+
+    def _too_long(self, name: str, text: str) -> LimitError:
+        return LimitError(
+            f"the value for slot {name!r} ({len(text):,} characters)",
+            used=len(text.encode()),
+            limit=self._kit.settings.max_value_bytes,
+            unit="bytes",
+            way_out="shorten it, pass split=True (--split) to spread it over several slots, or raise max_value_bytes",
+        )

@@ -1,0 +1,242 @@
+"""Slots of one scope: what applications call."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal
+
+from offprompt.errors import NotFoundError, UsageError
+from offprompt.protocols import run
+from offprompt.records import (
+    DEFAULT,
+    Default,
+    EraseSlots,
+    Event,
+    ForgetSlot,
+    GetSlot,
+    Json,
+    ListSlots,
+    LogEvents,
+    Policy,
+    RestoreSlot,
+    Scope,
+    Slot,
+    SlotHistory,
+    SlotOp,
+    SlotQuery,
+    SlotVersion,
+    clean_name,
+    fold_name,
+)
+from offprompt.service.ranking import rank, rank_score
+from offprompt.service.slot_writer import Kit, SlotWriter, Writer
+from offprompt.service.values import checked_options, checked_tags, checked_value
+
+MISSING: Final = object()
+
+
+class Slots:
+    """The slots of one scope. Writes go to exactly this scope; reads find what it inherits, most specific first.
+
+    Thread-safe; cost: one transaction per call. Names are given in any spelling that folds to the stored one
+    for reading; a write must spell it as stored.
+    """
+
+    def __init__(self, kit: Kit, scope: Scope) -> None:
+        self._kit = kit
+        self.scope = scope
+
+    def write(
+        self,
+        name: str,
+        value: Json,
+        *,
+        ttl_s: float | Default | None = DEFAULT,
+        tags: Iterable[str] | None = None,
+        importance: float | None = None,
+        policy: Policy | None = None,
+        if_version: int | None = None,
+        split: bool = False,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Slot:
+        """Write a value, and return the slot as stored.
+
+        value       text or JSON, at most `max_value_bytes` as UTF-8; `split=True` spreads a longer one over slots
+                    NAME.1, NAME.2 …, each of which counts as a slot.
+        ttl_s       seconds to live; None: for ever; DEFAULT: what it has, else a sliding day in a session's scope.
+        tags        at most 16; they are also other names by which a user may ask for the value. None keeps them.
+        importance  0 to 1, .5 unless given; None keeps it.
+        policy      what the model sees of it; None: what it has, else chosen from the value (the event says why).
+        if_version  the version that must be current, 0 for "not there yet".
+        schema      a JSON Schema that this and all later values must fit; None keeps it.
+        Raises      NameInvalidError, LimitError, ConflictError, SchemaError, UsageError; then nothing is changed.
+        """
+        options = checked_options(str(name), ttl_s, tags, importance, policy, if_version)
+        return self.write_as(Writer(), name, value, split=split, schema=schema, policy=policy, **options)
+
+    def write_as(
+        self,
+        writer: Writer,
+        name: str,
+        value: Json,
+        *,
+        split: bool = False,
+        schema: Mapping[str, Any] | None = None,
+        policy: Policy | None = None,
+        **options: Any,
+    ) -> Slot:
+        """`write` in another's name: source, trust, actor, and a key by which a replay is known.
+
+        options   fields of a PutSlot, checked before. A refused write leaves an event.
+        """
+        own = SlotWriter(self._kit, self.scope)
+        try:
+            put = replace(own.draft(clean_name(name), checked_value(name, value), writer), **options)
+            return own.store(put, split=split, schema=schema, given=policy)
+        except UsageError as exc:
+            self._log("slot.write", str(name)[:64], writer.actor, type(exc).__name__)
+            raise
+
+    def get(self, name: str, *, touch: bool = True, actor: str = "app") -> Slot | None:
+        """The slot under that name in the scopes this one inherits, or None. Counts as a use."""
+        found = self._find(clean_name(name))
+        if found is None:
+            return None
+        if touch:
+            run(self._kit.slots, GetSlot(found.scope, found.name, touch=True, actor=actor))
+        return self._whole(found)
+
+    def get_many(self, names: Sequence[str]) -> dict[str, Slot]:
+        """The slots that are there, by the name asked for."""
+        found = {name: self.get(name) for name in names}
+        return {name: slot for name, slot in found.items() if slot is not None}
+
+    def read(self, name: str, default: object = MISSING, *, actor: str = "app") -> Any:
+        """The value under that name, or `default`.
+
+        Raises   NotFoundError, naming what is spelled alike, if there is none and no default.
+        """
+        slot = self.get(name, actor=actor)
+        if slot is not None:
+            return slot.value
+        if default is not MISSING:
+            return default
+        raise NotFoundError(self._nothing(name))
+
+    def forget(self, name: str, *, if_version: int | None = None, writer: Writer | None = None) -> str:
+        """Hide the slot under that name (`undo` brings it back within `undo_s`); returns its name as stored.
+
+        Raises   NotFoundError if there is none; ConflictError if the version differs or the trust is lower.
+        """
+        writer = writer or Writer()
+        slot = self._find(clean_name(name))
+        if slot is None:
+            raise NotFoundError(self._nothing(name))
+        try:
+            ops: list[SlotOp[Any]] = [ForgetSlot(slot.scope, slot.name, writer.actor, if_version, writer.trust)]
+            ops += [
+                ForgetSlot(slot.scope, f"{slot.name}.{part}", writer.actor, None, writer.trust)
+                for part in range(1, slot.parts + 1)
+            ]
+            self._kit.slots.batch(ops)
+        except UsageError as exc:
+            self._log("slot.forget", slot.name, writer.actor, type(exc).__name__)
+            raise
+        return slot.name
+
+    def undo(self, name: str, *, actor: str = "app") -> Slot:
+        """Bring back what `forget` hid in exactly this scope.
+
+        Raises   NotFoundError if nothing is hidden under the name, or its time is over.
+        """
+        name = clean_name(name)
+        slot = run(self._kit.slots, RestoreSlot(self.scope, name, actor, self._kit.limits))
+        if slot.parts:
+            self._kit.slots.batch(
+                [
+                    RestoreSlot(self.scope, f"{slot.name}.{part}", actor, self._kit.limits)
+                    for part in range(1, slot.parts + 1)
+                ]
+            )
+        return self._whole(slot)
+
+    def list(
+        self,
+        names: str | None = None,
+        *,
+        tags: Iterable[str] = (),
+        since: float | None = None,
+        until: float | None = None,
+        within: Literal["exact", "inherit", "subtree"] = "inherit",
+        forgotten: bool = False,
+    ) -> list[Slot]:
+        """The slots that fit all conditions, by name.
+
+        names    a pattern: `*` any run, `?` one character, case and width folded.
+        since    seconds since 1970: updated at or after; until: before.
+        within   `exact` this scope, `inherit` what it inherits, `subtree` every scope with all its ids.
+        """
+        query = SlotQuery(self.scope, within, names, checked_tags(tags), since, until, forgotten)
+        slots = run(self._kit.slots, ListSlots(query))
+        parts = {(slot.scope, fold_name(f"{slot.name}.{part}")) for slot in slots for part in range(1, slot.parts + 1)}
+        return [self._whole(slot) for slot in slots if (slot.scope, fold_name(slot.name)) not in parts]
+
+    def rank(self, *, limit: int | None = None) -> list[tuple[Slot, float]]:
+        """The slots this scope inherits, by use and importance, best first (see `ranking.rank_score`)."""
+        now = self._kit.clock.now()
+        return [(slot, rank_score(slot, now)) for slot in rank(self.list(), now)[:limit]]
+
+    def history(self, name: str) -> list[SlotVersion]:
+        """The kept versions of the slot, oldest first.
+
+        Raises   NotFoundError if there never was one, or all is erased.
+        """
+        name = clean_name(name)
+        for scope in self.scope.inherited():
+            versions = run(self._kit.slots, SlotHistory(scope, name))
+            if versions:
+                return versions
+        raise NotFoundError(self._nothing(name))
+
+    def snapshot(self) -> dict[str, Json]:
+        """All values that this scope sees, by name; for the application, never for a prompt."""
+        return {slot.name: slot.value for slot in self.list()}
+
+    def erase(self, *names: str, within: Literal["exact", "subtree"] = "exact") -> int:
+        """Remove slots with all their versions, for good; without names all of the scope. Returns how many."""
+        cleaned = tuple(clean_name(name) for name in names)
+        chosen: list[str] = []
+        for name in cleaned:
+            slot = run(self._kit.slots, GetSlot(self.scope, name))
+            chosen += [name, *(f"{name}.{part}" for part in range(1, (slot.parts if slot else 0) + 1))]
+        return run(self._kit.slots, EraseSlots(self.scope, tuple(chosen) if names else None, within))
+
+    def _find(self, name: str) -> Slot | None:
+        ops = [GetSlot(scope, name) for scope in self.scope.inherited()]
+        return next((slot for slot in self._kit.slots.batch(ops) if slot is not None), None)
+
+    def _whole(self, slot: Slot) -> Slot:
+        """The slot with its parts joined."""
+        if not slot.parts:
+            return slot
+        ops = [GetSlot(slot.scope, f"{slot.name}.{part}") for part in range(1, slot.parts + 1)]
+        parts: list[Slot | None] = self._kit.slots.batch(ops)
+        if None in parts:
+            missing = f"{slot.name}.{parts.index(None) + 1}"
+            raise NotFoundError(f"slot {slot.name!r} is split and its part {missing!r} is gone; write the value again")
+        text = "".join(str(part.value) for part in parts if part is not None)
+        return replace(slot, value=json.loads(text) if slot.value == "json" else text, bytes=len(text.encode()))
+
+    def _nothing(self, name: str) -> str:
+        names = [slot.name for slot in self.list()]
+        close = difflib.get_close_matches(fold_name(name), [fold_name(own) for own in names], n=3)
+        alike = [own for own in names if fold_name(own) in close]
+        hint = f"spelled alike: {', '.join(alike)}" if alike else "list the names with slots.list() or `slot list`"
+        return f"no slot {name!r} in scope {self.scope}; {hint}"
+
+    def _log(self, op: str, name: str, actor: str, outcome: str) -> None:
+        event = Event(self._kit.clock.now(), self.scope, op, actor, name, outcome=outcome)
+        run(self._kit.slots, LogEvents((event,)))
