@@ -1,1 +1,92 @@
-"""Offprompt."""
+"""Memory for LLM agents that stays off the prompt.
+
+`offprompt.open(url)` is the one door. Importing this package touches no disk beyond its own files, no environment,
+logging or network, and loads the heavy parts when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from offprompt.errors import (
+    BackendError,
+    ConflictError,
+    HandleError,
+    LeakError,
+    LimitError,
+    NameInvalidError,
+    NotFoundError,
+    OffpromptError,
+    SchemaError,
+    ScopeError,
+    UnsupportedError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from offprompt.bootstrap import open  # noqa: A004 - the verb that users type
+    from offprompt.records import DEFAULT, Action, Parsed, Receipt, Refusal, Reply, Scope, Slot, SlotVersion, ToolCall
+    from offprompt.service.async_session import AsyncSession
+    from offprompt.service.offprompt import BoundScope, Offprompt
+    from offprompt.service.session import Session
+    from offprompt.wire.actions import parse_actions
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DEFAULT",
+    "Action",
+    "AsyncSession",
+    "BackendError",
+    "BoundScope",
+    "ConflictError",
+    "HandleError",
+    "LeakError",
+    "LimitError",
+    "NameInvalidError",
+    "NotFoundError",
+    "Offprompt",
+    "OffpromptError",
+    "Parsed",
+    "Receipt",
+    "Refusal",
+    "Reply",
+    "SchemaError",
+    "Scope",
+    "ScopeError",
+    "Session",
+    "Slot",
+    "SlotVersion",
+    "ToolCall",
+    "UnsupportedError",
+    "UsageError",
+    "__version__",
+    "open",
+    "parse_actions",
+]
+
+_LAZY = {
+    "open": "offprompt.bootstrap",
+    "AsyncSession": "offprompt.service.async_session",
+    "BoundScope": "offprompt.service.offprompt",
+    "Offprompt": "offprompt.service.offprompt",
+    "Session": "offprompt.service.session",
+    "parse_actions": "offprompt.wire.actions",
+} | dict.fromkeys(
+    ("DEFAULT", "Action", "Parsed", "Receipt", "Refusal", "Reply", "Scope", "Slot", "SlotVersion", "ToolCall"),
+    "offprompt.records",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """A name of `__all__` at its first use."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'offprompt' has no attribute {name!r}")
+    value = getattr(import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,61 @@
+# Two commands for a fresh machine with Python 3.11 or newer and make: `make demo` and `make test`.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; exit; fi; done)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: help demo test test-long lint style format check-size clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1: /'
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "offprompt needs Python 3.11 or newer: install it, or say PYTHON=/path/to/python3"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+# What a user gets: the package and what it depends on.
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+# What an engineer needs besides: the dependency groups of pyproject.toml.
+$(VENV)/.ready: pyproject.toml tools/groups.py $(VENV)/.installed
+	$(BIN)/python tools/groups.py test lint > $(VENV)/groups.txt
+	$(BIN)/python -m pip install --quiet --requirement $(VENV)/groups.txt
+	@touch $@
+
+demo: $(VENV)/.installed ## set up, and play the demonstration (English; DEMO_LANG=zh for Chinese)
+	@$(BIN)/offprompt demo --lang $(or $(DEMO_LANG),en) </dev/null
+
+test: style check-size ## set up, check, and run all tests but the long ones
+	$(BIN)/python -m pytest -q --durations=10 </dev/null
+
+test-long: $(VENV)/.ready ## the fuzz, kill and load rounds
+	$(BIN)/python -m pytest -q -m long --timeout 3600 </dev/null
+
+lint: style ## style, formatting, types, and the house's own rules
+	$(BIN)/python -m pytest -q tests/house </dev/null
+
+style: $(VENV)/.ready
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+
+format: $(VENV)/.ready ## put the code into the house's form
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+check-size: $(VENV)/.ready ## size of the base install (at most 40 MB) and time of the import
+	@$(BIN)/python tools/check_size.py
+
+clean: ## remove what was set up
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,72 @@
+"""What every test gets: its own home, a clean environment, and the data sets or a word about them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("quick", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("long", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
+
+
+def data_folder() -> Path | None:
+    """The folder of the data sets, or None where there is none."""
+    named = os.environ.get("OFFPROMPT_DATA")
+    return Path(named) if named and Path(named).is_dir() else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("long" if "long" in str(config.option.markexpr) else "quick")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out `long` tests unless asked for, and `data` tests where no data is (in CI they fail instead)."""
+    chosen: str = config.option.markexpr
+    left_out = [item for item in items if item.get_closest_marker("long") and "long" not in chosen]
+    if data_folder() is None and os.environ.get("CI") != "true":
+        without = [item for item in items if item.get_closest_marker("data") and item not in left_out]
+        if without:
+            reporter = config.pluginmanager.get_plugin("terminalreporter")
+            line = f"{len(without)} tests on real data left out: OFFPROMPT_DATA names no folder"
+            if reporter is not None:
+                reporter.write_line(line)
+        left_out += without
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
+
+
+@pytest.fixture(autouse=True)
+def _data_is_there(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("data") and data_folder() is None:
+        pytest.fail("this test needs the data sets: set OFFPROMPT_DATA to their folder")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests never read the user's settings, nor write to the user's data folder."""
+    home = tmp_path_factory.mktemp("home")
+    patch = pytest.MonkeyPatch()
+    for name in list(os.environ):
+        if name.startswith("OFFPROMPT_") and name != "OFFPROMPT_DATA":
+            patch.delenv(name)
+    patch.setenv("XDG_DATA_HOME", str(home / "data"))
+    patch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    patch.setenv("LANG", "C.UTF-8")
+    for name in ("LC_ALL", "LC_MESSAGES", "LANGUAGE"):
+        patch.delenv(name, raising=False)
+    yield
+    patch.undo()
+
+
+@pytest.fixture
+def data() -> Path:
+    """The folder of the data sets; for tests marked `data`."""
+    folder = data_folder()
+    assert folder is not None
+    return folder
