@@ -35,17 +35,19 @@ class SessionRecord:
 
     revision     goes up by one with each commit; compare-and-set.
     head         None until the first request.
-    turn         user turns begun. turn_key: the journal key of the newest user message.
-    start        journal key of the oldest message that is still sent; empty: all are.
+    turn         user turns begun. turn_key: journal key of the newest user message.
+    base         journal key of the last message given to `prepare` that is not this turn's own; `open`: the last
+                 reply asked for memory, so that the turn's own messages go on from there.
+    start        journal key of the oldest message that is still sent; empty: all are. left: turns that left before it.
+    sent_last    journal key of the last message of the last request; with sent_start and sent_turn it says which
+                 messages that request held and in which form.
     issued       names and body ids whose handles work here.
-    shown        what this turn showed; spent: its tokens.
-    reads        names that this turn read.
+    shown        what this turn showed; spent: its tokens. reads: names that this turn read.
     said         names whose value stands in the client's words so far.
-    pending      the ledger entry of a request without its reply yet.
-    sent         journal keys of the last request in order, with the digest of each rendered form.
-    account      the history policy's running sums, by name.
     tainted      foreign text (a tool's output) came into this turn: what it writes has trust `tool`.
-    left         turns that left the prompt so far. nonce: marks the frame of shown values, made once.
+    pending      the ledger entry of a request without its reply yet.
+    account      the history policy's running sums, by name.
+    nonce        marks the frame of shown values, made once.
     """
 
     scope: Scope
@@ -59,8 +61,13 @@ class SessionRecord:
     head: Head | None = None
     turn: int = 0
     turn_key: str = ""
+    base: str = ""
+    open: bool = False
     start: str = ""
     left: int = 0
+    sent_start: str = ""
+    sent_last: str = ""
+    sent_turn: int = 0
     issued: tuple[str, ...] = ()
     shown: tuple[Shown, ...] = ()
     spent: int = 0
@@ -68,7 +75,6 @@ class SessionRecord:
     said: tuple[str, ...] = ()
     tainted: bool = False
     pending: LedgerEntry | None = None
-    sent: tuple[tuple[str, str], ...] = ()
     requests: int = 0
     last_hash: str = ""
     account: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -82,7 +88,8 @@ class JournalEntry:
     key        keyed digest of the message and of all before it: its place in one branch of the conversation.
     parent     the key before it, empty for the first. seq: order of arrival in the session, set by the store.
     message    as it came in (an assistant's: raw, as the model wrote it). resolved: what the application was given.
-    live       as sent while its turn lasts, None: as it came. settled: as sent after its turn, None: as live.
+    live       the messages sent for it while its turn lasts, None: as it came. settled: those sent after its turn,
+               None: as live. One incoming message may become several (a shown value stands in one of its own).
     kind       `system` `user` `assistant` `tool` `observation`. turn: the user turn it belongs to.
     names      slots whose value the message says, in the client's words.
     """
@@ -94,8 +101,8 @@ class JournalEntry:
     at: float
     message: Mapping[str, Any]
     resolved: Mapping[str, Any] | None = None
-    live: Mapping[str, Any] | None = None
-    settled: Mapping[str, Any] | None = None
+    live: tuple[Mapping[str, Any], ...] | None = None
+    settled: tuple[Mapping[str, Any], ...] | None = None
     text: str = ""
     names: tuple[str, ...] = ()
     seq: int = 0

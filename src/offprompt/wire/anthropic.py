@@ -1,0 +1,187 @@
+"""Anthropic messages: content blocks, tools, replies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from offprompt.errors import UsageError
+from offprompt.records import Message, Usage, as_dict, as_list, canonical, compact
+from offprompt.wire.shapes import Call, Kind, Outgoing, Placement, RawReply, Result, TextMap, ToolSpec, number, plain
+
+DEFAULT_MAX_TOKENS: Final = 4096
+TEXT_FIELDS: Final = {"text": ("type", "text"), "tool_use": ("type", "id", "name", "input")}
+
+
+class AnthropicMessages:
+    """The shape of `messages`."""
+
+    name = "anthropic"
+
+    def split_system(self, messages: Sequence[Message], system: str) -> tuple[list[Message], list[Message]]:
+        """See `Shape`; system text is a parameter of this wire, not a message."""
+        for message in messages:
+            if message.get("role") == "system":
+                raise UsageError("Anthropic messages have no system role; pass system= to the session")
+        return ([{"role": "system", "content": system}] if system else []), list(messages)
+
+    def kind(self, message: Message) -> Kind:
+        """See `Shape`.
+
+        Raises   UsageError for a role that the wire does not have.
+        """
+        role = message.get("role")
+        if role == "assistant":
+            return "assistant"
+        if role != "user":
+            raise UsageError(f"a message has role {role!r}; Anthropic messages know user and assistant")
+        kinds = {block.get("type") for block in _blocks(message)}
+        return "tool" if kinds == {"tool_result"} else "user"
+
+    def text(self, message: Message) -> str:
+        """See `Shape`."""
+        return "\n".join(text for block in _blocks(message) for text in _texts(block))
+
+    def map_text(self, message: Message, change: TextMap) -> Message:
+        """See `Shape`."""
+        content = message.get("content")
+        if isinstance(content, str):
+            changed = change(content)
+            return message if changed == content else {**message, "content": changed}
+        blocks = _blocks(message)
+        mapped = [_map_block(block, change) for block in blocks]
+        return message if mapped == blocks else {**message, "content": mapped}
+
+    def calls(self, message: Message) -> list[Call]:
+        """See `Shape`."""
+        return [
+            Call(str(block.get("id", "")), str(block.get("name", "")), compact(block.get("input") or {}))
+            for block in _blocks(message)
+            if block.get("type") == "tool_use"
+        ]
+
+    def with_arguments(self, message: Message, arguments: Mapping[str, str]) -> Message:
+        """See `Shape`."""
+        if not arguments:
+            return message
+        blocks: list[dict[str, Any]] = []
+        for block in _blocks(message):
+            changed = arguments.get(str(block.get("id", ""))) if block.get("type") == "tool_use" else None
+            blocks.append(block if changed is None else {**block, "input": json.loads(changed)})
+        return {**message, "content": blocks}
+
+    def results(self, message: Message) -> list[Result]:
+        """See `Shape`."""
+        return [
+            Result(str(block.get("tool_use_id", "")), "\n".join(_texts(block)))
+            for block in _blocks(message)
+            if block.get("type") == "tool_result"
+        ]
+
+    def with_results(self, message: Message, texts: Mapping[str, str]) -> Message:
+        """See `Shape`."""
+        blocks: list[dict[str, Any]] = []
+        for block in _blocks(message):
+            changed = texts.get(str(block.get("tool_use_id", ""))) if block.get("type") == "tool_result" else None
+            blocks.append(block if changed is None else {**block, "content": changed})
+        return {**message, "content": blocks} if texts else message
+
+    def result_messages(self, results: Sequence[Result], errors: frozenset[str] = frozenset()) -> list[Message]:
+        """See `Shape`: one user message with a block for each."""
+        blocks: list[dict[str, Any]] = []
+        for each in results:
+            block: dict[str, Any] = {"type": "tool_result", "tool_use_id": each.call_id, "content": each.text}
+            blocks.append({**block, "is_error": True} if each.call_id in errors else block)
+        return [{"role": "user", "content": blocks}] if blocks else []
+
+    def join_results(self, ours: Sequence[Message], message: Message) -> list[Message]:
+        """See `Shape`: results of one assistant message stand in one user message, before its text."""
+        front = [block for each in ours for block in _blocks(each)]
+        return [{**message, "content": [*front, *_blocks(message)]}] if front else [message]
+
+    def attach(self, text: str, message: Message, placement: Placement) -> list[Message]:
+        """See `Shape`: always a content part, behind tool results, which must stand first."""
+        del placement
+        blocks = _blocks(message)
+        first = next((at for at, block in enumerate(blocks) if block.get("type") != "tool_result"), len(blocks))
+        return [{**message, "content": [*blocks[:first], {"type": "text", "text": text}, *blocks[first:]]}]
+
+    def tool(self, spec: ToolSpec) -> Mapping[str, Any]:
+        """See `Shape`."""
+        return {"name": spec.name, "description": spec.description, "input_schema": spec.parameters}
+
+    def request(self, outgoing: Outgoing) -> dict[str, Any]:
+        """See `Shape`. The head is a system block of its own; `max_tokens` is 4096 unless the caller overrides it."""
+        request: dict[str, Any] = {"max_tokens": DEFAULT_MAX_TOKENS, "messages": list(outgoing.messages)}
+        if outgoing.model:
+            request = {"model": outgoing.model, **request}
+        texts = [str(each["content"]) for each in outgoing.system]
+        if outgoing.head:
+            texts.append(outgoing.head)
+        if texts:
+            request["system"] = [{"type": "text", "text": text} for text in texts]
+        if outgoing.tools:
+            request["tools"] = list(outgoing.tools)
+        return request
+
+    def reply(self, reply: object) -> RawReply:
+        """See `Shape`: a Message, its dict, or an assistant message."""
+        data = plain(reply, "the reply")
+        content = data.get("content")
+        if data.get("role") != "assistant" or content is None:
+            raise UsageError("the reply holds no assistant message; give what messages.create returned")
+        blocks = [_kept(block) for block in _blocks(data)]
+        usage = as_dict(data.get("usage")) or {}
+        cached, written = number(usage.get("cache_read_input_tokens")), number(usage.get("cache_creation_input_tokens"))
+        new = number(usage.get("input_tokens"))
+        counted = None if new is None else new + (cached or 0) + (written or 0)
+        message: Message = {"role": "assistant", "content": content if isinstance(content, str) else blocks}
+        finish = str(data.get("stop_reason") or "")
+        return RawReply(message, finish, Usage(counted, cached, written, number(usage.get("output_tokens"))))
+
+    def signature(self, message: Message) -> str:
+        """See `Shape`."""
+        calls = [[call.call_id, call.name, json.loads(call.arguments)] for call in self.calls(message)]
+        return canonical(["assistant", self.text(message), calls])
+
+
+def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return [as_dict(block) or {} for block in as_list(content) or []]
+
+
+def _kept(block: dict[str, Any]) -> dict[str, Any]:
+    fields = TEXT_FIELDS.get(str(block.get("type")))
+    return block if fields is None else {key: block[key] for key in fields if key in block}
+
+
+def _texts(block: Mapping[str, Any]) -> list[str]:
+    if block.get("type") == "text":
+        return [str(block.get("text", ""))]
+    if block.get("type") == "tool_result":
+        content = block.get("content")
+        if isinstance(content, str):
+            return [content]
+        return [text for part in as_list(content) or [] for text in _texts(as_dict(part) or {})]
+    if block.get("type") == "document":
+        source = as_dict(block.get("source")) or {}
+        return [str(source["data"])] if source.get("type") == "text" else []
+    return []
+
+
+def _map_block(block: dict[str, Any], change: TextMap) -> dict[str, Any]:
+    if block.get("type") == "text":
+        changed = change(str(block.get("text", "")))
+        return block if changed == block.get("text") else {**block, "text": changed}
+    if block.get("type") == "tool_result":
+        content = block.get("content")
+        if isinstance(content, str):
+            changed = change(content)
+            return block if changed == content else {**block, "content": changed}
+        parts = [as_dict(part) or {} for part in as_list(content) or []]
+        mapped = [_map_block(part, change) for part in parts]
+        return block if mapped == parts else {**block, "content": mapped}
+    return block

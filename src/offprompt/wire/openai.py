@@ -1,0 +1,178 @@
+"""OpenAI chat completions: messages, tools, replies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from offprompt.errors import UsageError
+from offprompt.records import Message, Usage, as_dict, as_list, canonical
+from offprompt.wire.shapes import Call, Kind, Outgoing, Placement, RawReply, Result, TextMap, ToolSpec, number, plain
+
+KEPT: Final = ("role", "content", "tool_calls", "name", "refusal")
+SYSTEM_ROLES: Final = ("system", "developer")
+
+
+class OpenAIChat:
+    """The shape of `chat.completions`."""
+
+    name = "openai"
+
+    def split_system(self, messages: Sequence[Message], system: str) -> tuple[list[Message], list[Message]]:
+        """See `Shape`."""
+        count = next((at for at, each in enumerate(messages) if each.get("role") not in SYSTEM_ROLES), len(messages))
+        own: list[Message] = [{"role": "system", "content": system}] if system else []
+        return own + list(messages[:count]), list(messages[count:])
+
+    def kind(self, message: Message) -> Kind:
+        """See `Shape`.
+
+        Raises   UsageError for a role that the wire does not have.
+        """
+        role = message.get("role")
+        if role in SYSTEM_ROLES:
+            return "system"
+        if role in ("tool", "function"):
+            return "tool"
+        if role == "assistant":
+            return "assistant"
+        if role == "user":
+            return "user"
+        raise UsageError(f"a message has role {role!r}; chat completions know system, developer, user, assistant, tool")
+
+    def text(self, message: Message) -> str:
+        """See `Shape`."""
+        return "\n".join(_texts(message.get("content")))
+
+    def map_text(self, message: Message, change: TextMap) -> Message:
+        """See `Shape`."""
+        content = message.get("content")
+        if isinstance(content, str):
+            changed = change(content)
+            return message if changed == content else {**message, "content": changed}
+        parts = as_list(content)
+        if parts is None:
+            return message
+        mapped = [_map_part(part, change) for part in parts]
+        return message if mapped == parts else {**message, "content": mapped}
+
+    def calls(self, message: Message) -> list[Call]:
+        """See `Shape`."""
+        found: list[Call] = []
+        for item in as_list(message.get("tool_calls")) or []:
+            call = as_dict(item) or {}
+            function = as_dict(call.get("function")) or {}
+            found.append(
+                Call(str(call.get("id", "")), str(function.get("name", "")), str(function.get("arguments", "")))
+            )
+        return found
+
+    def with_arguments(self, message: Message, arguments: Mapping[str, str]) -> Message:
+        """See `Shape`."""
+        if not arguments:
+            return message
+        calls: list[Any] = []
+        for item in as_list(message.get("tool_calls")) or []:
+            call = as_dict(item) or {}
+            changed = arguments.get(str(call.get("id", "")))
+            function = as_dict(call.get("function")) or {}
+            calls.append(item if changed is None else {**call, "function": {**function, "arguments": changed}})
+        return {**message, "tool_calls": calls}
+
+    def results(self, message: Message) -> list[Result]:
+        """See `Shape`."""
+        if message.get("role") not in ("tool", "function"):
+            return []
+        return [Result(str(message.get("tool_call_id", "")), self.text(message))]
+
+    def with_results(self, message: Message, texts: Mapping[str, str]) -> Message:
+        """See `Shape`."""
+        changed = texts.get(str(message.get("tool_call_id", "")))
+        return message if changed is None else {**message, "content": changed}
+
+    def result_messages(self, results: Sequence[Result], errors: frozenset[str] = frozenset()) -> list[Message]:
+        """See `Shape`; this wire has no mark for errors, the text says it."""
+        del errors
+        return [{"role": "tool", "tool_call_id": each.call_id, "content": each.text} for each in results]
+
+    def join_results(self, ours: Sequence[Message], message: Message) -> list[Message]:
+        """See `Shape`: each result is a message."""
+        return [*ours, message]
+
+    def attach(self, text: str, message: Message, placement: Placement) -> list[Message]:
+        """See `Shape`."""
+        if placement == "message":
+            return [{"role": "user", "content": text}, message]
+        content = message.get("content")
+        own = [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content) or []
+        return [{**message, "content": [{"type": "text", "text": text}, *own]}]
+
+    def tool(self, spec: ToolSpec) -> Mapping[str, Any]:
+        """See `Shape`."""
+        function = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
+        return {"type": "function", "function": function}
+
+    def request(self, outgoing: Outgoing) -> dict[str, Any]:
+        """See `Shape`. The head stands behind the client's last system text, in the same message."""
+        system = list(outgoing.system)
+        if outgoing.head and not system:
+            system = [{"role": "system", "content": outgoing.head}]
+        elif outgoing.head:
+            last = system[-1]
+            content = last.get("content")
+            if isinstance(content, str):
+                system[-1] = {**last, "content": f"{content}\n\n{outgoing.head}"}
+            else:
+                system[-1] = {**last, "content": [*(as_list(content) or []), {"type": "text", "text": outgoing.head}]}
+        request: dict[str, Any] = {"messages": [*system, *outgoing.messages]}
+        if outgoing.model:
+            request = {"model": outgoing.model, **request}
+        if outgoing.tools:
+            request["tools"] = list(outgoing.tools)
+        return request
+
+    def reply(self, reply: object) -> RawReply:
+        """See `Shape`: a completion, one of its choices, or an assistant message."""
+        data = plain(reply, "the reply")
+        usage = as_dict(data.get("usage")) or {}
+        details = as_dict(usage.get("prompt_tokens_details")) or {}
+        choices = as_list(data.get("choices"))
+        if choices is not None and not choices:
+            raise UsageError("the reply has no choices; the provider sent an empty or failed completion")
+        choice = as_dict(choices[0]) if choices else data
+        message = as_dict((choice or {}).get("message")) or (data if data.get("role") == "assistant" else None)
+        if message is None:
+            raise UsageError("the reply holds no assistant message; give what chat.completions.create returned")
+        kept: Message = {key: message[key] for key in KEPT if message.get(key) is not None}
+        kept.setdefault("content", None if kept.get("tool_calls") else "")
+        return RawReply(
+            {"role": "assistant", **{key: value for key, value in kept.items() if key != "role"}},
+            str((choice or {}).get("finish_reason") or ""),
+            Usage(
+                number(usage.get("prompt_tokens")),
+                number(details.get("cached_tokens")),
+                number(details.get("cache_write_tokens")),
+                number(usage.get("completion_tokens")),
+            ),
+        )
+
+    def signature(self, message: Message) -> str:
+        """See `Shape`."""
+        calls = [[call.call_id, call.name, call.arguments] for call in self.calls(message)]
+        return canonical(["assistant", self.text(message), calls])
+
+
+def _texts(content: object) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    parts = [as_dict(part) or {} for part in as_list(content) or []]
+    return [part["text"] for part in parts if isinstance(part.get("text"), str)]
+
+
+def _map_part(part: Any, change: TextMap) -> Any:
+    block = as_dict(part) or {}
+    text = block.get("text")
+    if not isinstance(text, str):
+        return part
+    changed = change(text)
+    return part if changed == text else {**block, "text": changed}

@@ -1,0 +1,50 @@
+"""What is known of models by name: wire, context, where shown values stand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from offprompt.wire.anthropic import AnthropicMessages
+from offprompt.wire.openai import OpenAIChat
+from offprompt.wire.shapes import Placement, Shape
+
+SHAPES: Final[dict[str, Shape]] = {"openai": OpenAIChat(), "anthropic": AnthropicMessages()}
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A family of models.
+
+    context_tokens   the window, 0: not known. placement: `message`: a user message of its own may stand before the
+                     user's; `part`: templates that want roles to alternate get a content part.
+    binds_thinking   thinking stays valid only on the prefix that it was made with.
+    """
+
+    pattern: str
+    wire: Literal["openai", "anthropic"] = "openai"
+    context_tokens: int = 0
+    placement: Placement = "message"
+    binds_thinking: bool = False
+
+
+PROFILES: Final = (
+    Profile(r"claude|opus|sonnet|haiku", "anthropic", 200_000, "part", binds_thinking=True),
+    Profile(r"gpt-5", context_tokens=400_000),
+    Profile(r"gpt-4\.1", context_tokens=1_000_000),
+    Profile(r"gpt-4o|^o[134]", context_tokens=128_000),
+    Profile(r"deepseek|qwen|glm|kimi", context_tokens=128_000),
+    Profile(r"gemma|mistral|mixtral|llama|smollm|phi", placement="part"),
+)
+
+
+def profile_for(model: str) -> Profile:
+    """The first profile whose pattern is found in the model's name; a general one if none is."""
+    wanted = model.lower()
+    return next((each for each in PROFILES if re.search(each.pattern, wanted)), Profile(""))
+
+
+def shape_for(wire: str) -> Shape:
+    """The wire's shape; KeyError for a name that is not one of `SHAPES`."""
+    return SHAPES[wire]

@@ -1,0 +1,175 @@
+"""What the session needs to know of a wire's message shapes; one implementation per wire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias, cast
+
+from offprompt.errors import UnsupportedError, UsageError
+from offprompt.records import Message, Usage, as_dict, canonical
+
+Kind: TypeAlias = Literal["system", "user", "assistant", "tool"]
+Placement: TypeAlias = Literal["message", "part"]
+TextMap: TypeAlias = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call in an assistant message; `arguments` is JSON text."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A tool's answer to a call; `text` is all its text, in order."""
+
+    call_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """One of our tools, before it takes a wire's shape."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RawReply:
+    """A model's reply taken out of its envelope: the assistant message, why it ended, what it cost."""
+
+    message: Message
+    finish: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """The parts of a request, in the order in which they are put together.
+
+    system   the client's own system messages (OpenAI) or text; head: our text behind it.
+    tools    the client's own, then ours. extra: further keyword arguments of the call, untouched.
+    """
+
+    model: str
+    system: Sequence[Message]
+    head: str
+    tools: Sequence[Mapping[str, Any]]
+    messages: Sequence[Message]
+
+
+class Shape(Protocol):
+    """Pure functions over one wire's messages. None changes what it is given; what is unchanged is the same object."""
+
+    name: str
+
+    def split_system(self, messages: Sequence[Message], system: str) -> tuple[list[Message], list[Message]]:
+        """The system messages in front (the option's text first), and the rest."""
+        ...
+
+    def kind(self, message: Message) -> Kind:
+        """`tool` for a message that only carries tool results."""
+        ...
+
+    def text(self, message: Message) -> str:
+        """All text of a message that a reader would see: contents, results; not the calls' arguments."""
+        ...
+
+    def map_text(self, message: Message, change: TextMap) -> Message:
+        """The message with `change` applied to each of its texts (not to thinking, nor to calls)."""
+        ...
+
+    def calls(self, message: Message) -> list[Call]:
+        """The tool calls of an assistant message."""
+        ...
+
+    def with_arguments(self, message: Message, arguments: Mapping[str, str]) -> Message:
+        """The message with other argument texts, by call id."""
+        ...
+
+    def results(self, message: Message) -> list[Result]:
+        """The tool results that a message carries."""
+        ...
+
+    def with_results(self, message: Message, texts: Mapping[str, str]) -> Message:
+        """The message with other result texts, by call id."""
+        ...
+
+    def result_messages(self, results: Sequence[Result], errors: frozenset[str] = frozenset()) -> list[Message]:
+        """Tool results as messages of their own; `errors`: the call ids that failed."""
+        ...
+
+    def join_results(self, ours: Sequence[Message], message: Message) -> list[Message]:
+        """Our result messages put before or into the client's own, as the wire wants it."""
+        ...
+
+    def attach(self, text: str, message: Message, placement: Placement) -> list[Message]:
+        """A user message with our text before it: in a message or content part of its own."""
+        ...
+
+    def tool(self, spec: ToolSpec) -> Mapping[str, Any]:
+        """One of our tools in the wire's shape."""
+        ...
+
+    def request(self, outgoing: Outgoing) -> dict[str, Any]:
+        """Keyword arguments for the client's call."""
+        ...
+
+    def reply(self, reply: object) -> RawReply:
+        """The assistant message, finish reason and usage of a reply object or dict.
+
+        Raises   UsageError if it is not a reply of this wire; UnsupportedError for a stream.
+        """
+        ...
+
+    def signature(self, message: Message) -> str:
+        """What makes two assistant messages the same: role, texts and calls, whatever optional fields say."""
+        ...
+
+
+def plain(value: object, what: str) -> dict[str, Any]:
+    """A dict of an SDK object or dict, None values left out of objects.
+
+    Raises   UsageError if it is neither; UnsupportedError for a stream.
+    """
+    as_is = as_dict(value)
+    if as_is is not None:
+        return as_is
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return cast("dict[str, Any]", dump(mode="json", exclude_none=True))
+    if hasattr(value, "__next__") or hasattr(value, "__stream__") or type(value).__name__.endswith("Stream"):
+        raise UnsupportedError("a stream was given where a whole reply is needed; call the model without stream=True")
+    raise UsageError(f"{what} is a {type(value).__name__}; give the client's object or its dict")
+
+
+def number(value: object) -> int | None:
+    """A count from a provider, or None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def loose(value: object) -> Any:
+    """Message content for comparing: without cache marks, which clients move from message to message."""
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {key: loose(item) for key, item in items if key != "cache_control"}
+    if isinstance(value, list):
+        return [loose(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def identity(message: Mapping[str, Any]) -> str:
+    """The canonical text of a message for digests; cache marks do not count.
+
+    Raises   UsageError if the message is not JSON.
+    """
+    try:
+        return canonical(loose(dict(message)))
+    except (TypeError, ValueError) as exc:
+        raise UsageError(f"a message with role {message.get('role')!r} is not JSON: {exc}; pass plain data") from exc
