@@ -101,16 +101,16 @@ def plan_request(
         requests=account.requests + 1,
     )
     stay = _stay(history, account, start, sheet, fixed)
-    fits = stay.total - fixed.base <= bounds.limit
+    room = fixed.base + bounds.limit
     remaining = account.requests - 1 if expected is None else expected
     best, best_gain = stay, 0.0
     for plan in _changes(history, account, start, sheet, bounds, fixed):
-        if not _bearable(plan, sheet):
+        if plan.total > room or not _bearable(plan, sheet):
             continue
         gain = remaining * _saving(sheet, stay.total, plan.total) - (plan.account.spent - stay.account.spent)
         if plan.total < stay.total and gain > best_gain:
             best, best_gain = plan, gain
-    if best is stay and not fits:
+    if best.total > room:
         return _forced(history, account, start, sheet, bounds, fixed)
     return best
 
