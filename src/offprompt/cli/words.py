@@ -1,0 +1,55 @@
+"""What the command line says in Chinese; English is the key."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+CHINESE: Final = {
+    "no scope: say whose memory it is, for example:": "没有指定作用域：请说明是谁的记忆，例如：",
+    "try:": "请试：",
+    "name": "名称",
+    "policy": "策略",
+    "type": "类型",
+    "bytes": "字节",
+    "version": "版本",
+    "updated": "更新时间",
+    "expires": "到期",
+    "tags": "标签",
+    "scope": "作用域",
+    "score": "得分",
+    "uses": "使用次数",
+    "written": "写入时间",
+    "trust": "信任",
+    "source": "来源",
+    "outcome": "结果",
+    "value": "值",
+    "never": "永不",
+    "forgotten": "已遗忘",
+    "stored": "已保存",
+    "hidden for now; bring it back with": "已隐藏；可恢复：",
+    "is back": "已恢复",
+    "erased for good": "已彻底删除",
+    "nothing here": "没有内容",
+    "session": "会话",
+    "model": "模型",
+    "turns": "轮次",
+    "requests": "请求",
+    "used": "最近使用",
+    "sheet": "价目表",
+    "currency": "货币",
+    "input": "输入",
+    "cache write": "写缓存",
+    "cache read": "读缓存",
+    "output": "输出",
+    "dated": "日期",
+    "setting": "设置",
+    "in force": "当前值",
+    "default": "默认",
+    "what it does": "作用",
+    "per million tokens": "每百万词元",
+}
+
+
+def say(lang: Literal["en", "zh"], text: str) -> str:
+    """The text in that language; English where there is no Chinese for it."""
+    return CHINESE.get(text, text) if lang == "zh" else text
