@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 from offprompt.records import (
     Body,
     Event,
+    Finding,
     JournalEntry,
     LedgerEntry,
     Scope,
@@ -134,6 +135,31 @@ class SessionStore(Protocol):
 
     def drop_sessions(self, *, scope: Scope | None = None, idle_before: float | None = None) -> int:
         """Remove sessions (of the scope's subtree; used before a time) with journal, bodies and ledger; how many."""
+        ...
+
+
+@runtime_checkable
+class Maintainable(Protocol):
+    """What a store in files offers beside its roles; one without files does not have it."""
+
+    def backup(self, target: str, *, overwrite: bool = False) -> int:
+        """Copy the store, while it is in use, to a new private file; returns its bytes.
+
+        The copy is checked before it takes its name, so that the name never stands for half of one.
+        Raises   UsageError if the target is there and `overwrite` is not set, or is this store's own file.
+        """
+        ...
+
+    def restore(self, source: str, *, force: bool = False) -> None:
+        """Put a backup's content in place of all that this store holds, in one transaction; others may have it open.
+
+        Raises   UsageError if this store holds anything and `force` is not set; BackendError if the source is not a
+                 sound store of a format that this program knows. Then nothing was changed.
+        """
+        ...
+
+    def check(self, *, fix: bool = False) -> list[Finding]:
+        """Look at integrity, format, rights, clock, disk, and what waits for a sweep. `fix`: mend the rights."""
         ...
 
 

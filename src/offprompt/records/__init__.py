@@ -2,6 +2,7 @@
 
 from offprompt.records.action import MEMORY_ACTIONS, Action, Parsed, Receipt, Refusal, Reply, ToolCall
 from offprompt.records.event import Event
+from offprompt.records.finding import Finding
 from offprompt.records.json import Json, Message, as_dict, as_list, canonical, compact, text_of
 from offprompt.records.ledger import LedgerEntry, Shown, Size, Usage
 from offprompt.records.ops import (
@@ -42,6 +43,7 @@ __all__ = [
     "Default",
     "EraseSlots",
     "Event",
+    "Finding",
     "ForgetSlot",
     "GetSlot",
     "Head",

@@ -137,6 +137,7 @@ class SlotQuery:
              `subtree`: every scope that has all its ids.
     names    a pattern over folded names: `*` any run, `?` one character, all else literal.
     tags     all of them must be there. since/until: updated_at, since ≤ t < until.
+    forgotten  the hidden slots that an undo could bring back, instead of the live ones; their values are None.
     """
 
     scope: Scope

@@ -1,1 +1,1 @@
-"""stores"""
+"""Engines: where slots and sessions are kept."""

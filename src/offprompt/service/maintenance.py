@@ -1,0 +1,87 @@
+"""Maintenance of an opened store: backup, restore, doctor, sweep."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from offprompt.errors import UnsupportedError
+from offprompt.protocols import Clock, Maintainable, SessionStore, SlotStore, run
+from offprompt.records import Finding, Scope, SweepSlots
+
+UNDO_S: Final = 7 * 86400.0
+SESSION_IDLE_S: Final = 30 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `doctor` found, worst first."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing failed; warnings are allowed."""
+        return all(finding.state != "fail" for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep removed."""
+
+    slots: int
+    sessions: int
+
+
+def backup(store: object, target: str | os.PathLike[str], *, overwrite: bool = False) -> int:
+    """Copy a store, while it is in use, to a private file that is checked before it takes its name; its bytes.
+
+    Raises   UsageError if the target is there and `overwrite` is not set; UnsupportedError for a store without files;
+             BackendError if the copy cannot be made.
+    """
+    return _maintainable(store, "backup").backup(os.fspath(target), overwrite=overwrite)
+
+
+def restore(store: object, source: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Put a backup in place of all that a store holds, in one transaction.
+
+    Raises   UsageError if the store holds anything and `force` is not set; BackendError if the backup is damaged, no
+             store or of a newer format; UnsupportedError for a store without files. Then nothing was changed.
+    """
+    _maintainable(store, "restore").restore(os.fspath(source), force=force)
+
+
+def doctor(store: object, *, fix: bool = False) -> Report:
+    """Look at a store: integrity, format, rights, clock, disk, what waits for a sweep.
+
+    fix      mend the rights of the store's own files.
+    """
+    if not isinstance(store, Maintainable):
+        return Report((Finding("files", "ok", "this store has no files: it ends with the process"),))
+    order = ("fail", "warn", "ok")
+    return Report(tuple(sorted(store.check(fix=fix), key=lambda finding: order.index(finding.state))))
+
+
+def sweep(
+    slots: SlotStore,
+    sessions: SessionStore,
+    clock: Clock,
+    *,
+    app: str | None = None,
+    undo_s: float = UNDO_S,
+    session_idle_s: float = SESSION_IDLE_S,
+) -> Swept:
+    """Remove slots that expired or were forgotten longer than `undo_s` ago, and sessions idle for `session_idle_s`.
+
+    app      of one app only: then sessions are those of the app.
+    """
+    removed = run(slots, SweepSlots(app, undo_s))
+    scope = None if app is None else Scope(app, shared=True)
+    return Swept(removed, sessions.drop_sessions(scope=scope, idle_before=clock.now() - session_idle_s))
+
+
+def _maintainable(store: object, what: str) -> Maintainable:
+    if not isinstance(store, Maintainable):
+        raise UnsupportedError(f"{type(store).__name__} has no files, so there is no {what}; open a file instead")
+    return store

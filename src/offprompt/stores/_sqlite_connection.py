@@ -1,0 +1,246 @@
+"""Connections to one SQLite file: lent one at a time, busy files waited for, errors said in our words."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, TypeVar
+
+from offprompt.errors import BackendError, UsageError
+from offprompt.stores import _sqlite_files as files
+from offprompt.stores._sqlite_schema import migrate
+
+R = TypeVar("R")
+Durability: TypeAlias = Literal["full", "process"]
+Work: TypeAlias = Callable[[sqlite3.Connection], R]
+
+SYNCHRONOUS: Final = {"full": "FULL", "process": "NORMAL"}
+FIRST_WAIT_S: Final = 0.001
+LONGEST_WAIT_S: Final = 0.05
+
+_WAYS_OUT: Final = {
+    sqlite3.SQLITE_FULL: "free space on the disk, then try again",
+    sqlite3.SQLITE_READONLY: "the file or its folder may not be written: check their rights",
+    sqlite3.SQLITE_CANTOPEN: "check that the folder is there and may be written",
+    sqlite3.SQLITE_PERM: "check the rights of the file and its folder",
+    sqlite3.SQLITE_IOERR: "the disk failed: check it, then run `offprompt doctor`",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged: run `offprompt doctor`, move it away and restore a backup",
+    sqlite3.SQLITE_NOTADB: "the file is damaged or no store: move it away and restore a backup",
+    sqlite3.SQLITE_TOOBIG: "store less in one call",
+}
+
+
+class Connections:
+    """The connections of one process to one file.
+
+    Each is lent to one thread at a time and comes back; there are as many as threads ever worked at once. Writers of
+    the process queue on a lock; those of other processes are waited for with a jittered, growing pause. After a fork
+    the child opens its own connections and leaves the parent's untouched, as SQLite demands.
+    """
+
+    def __init__(self, path: Path, *, durability: Durability, busy_timeout_s: float) -> None:
+        self.path = path
+        self._durability: Durability = durability
+        self._busy_timeout_s = busy_timeout_s
+        self._is_closed = False
+        self._start()
+        self._retry(self._prepare)
+
+    def read(self, work: Work[R]) -> R:
+        """The work's result, all of it on one snapshot.
+
+        Raises   BackendError if SQLite fails or stays busy; what `work` raises.
+        """
+        return self._run("BEGIN", work)
+
+    def write(self, work: Work[R], *, after: Callable[[R], None] = lambda _: None) -> R:
+        """The work's result, once it is stored; nothing is, if it raises. It may be run again while the file is busy.
+
+        after    called with the result after the commit, before the next writer of this process.
+        Raises   BackendError if SQLite fails or stays busy; what `work` raises.
+        """
+        self._check_process()
+        if not self._writing.acquire(timeout=self._busy_timeout_s):
+            raise self._busy()
+        try:
+            result = self._run("BEGIN IMMEDIATE", work)
+            after(result)
+            return result
+        finally:
+            self._writing.release()
+
+    def bare(self, work: Work[R]) -> R:
+        """The work's result, outside any transaction: for checkpoints and backups.
+
+        Raises   BackendError if SQLite fails or stays busy; what `work` raises.
+        """
+
+        def attempt() -> R:
+            with self._lent() as connection:
+                return work(connection)
+
+        return self._retry(attempt)
+
+    def close(self) -> None:
+        """Close what is not lent out; the rest closes when it comes back."""
+        self._check_process()
+        with self._guard:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._is_closed
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._guard = threading.Lock()
+        self._writing = threading.RLock()
+        self._idle: list[sqlite3.Connection] = []
+
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():
+            # Kept, not closed: closing in the child would drop the parent's locks.
+            _LEFT_TO_PARENT.append(self._idle)
+            self._start()
+
+    def _prepare(self) -> None:
+        files.prepare_file(self.path)
+        connection = self._connect()
+        try:
+            self._inode = self.path.stat().st_ino
+        finally:
+            self._give_back(connection)
+
+    def _run(self, begin: str, work: Work[R]) -> R:
+        def attempt() -> R:
+            with self._lent() as connection:
+                return _transaction(connection, begin, work)
+
+        return self._retry(attempt)
+
+    def _retry(self, attempt: Callable[[], R]) -> R:
+        deadline, pause = time.monotonic() + self._busy_timeout_s, FIRST_WAIT_S
+        while True:
+            try:
+                return attempt()
+            except sqlite3.Error as exc:
+                if not is_busy(exc):
+                    raise failure(self.path, exc) from exc
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise self._busy() from exc
+            time.sleep(min(left, random.uniform(pause / 2, pause)))  # noqa: S311 - spreads waiters, guards nothing
+            pause = min(pause * 1.5, LONGEST_WAIT_S)
+
+    def _busy(self) -> BackendError:
+        return BackendError(
+            f"the store {self.path} was kept busy by other writers for {self._busy_timeout_s:g} s; "
+            "nothing was stored: try again, or raise busy_timeout_s"
+        )
+
+    @contextlib.contextmanager
+    def _lent(self) -> Generator[sqlite3.Connection]:
+        self._check_process()
+        with self._guard:
+            if self._is_closed:
+                raise UsageError(f"the store {self.path} is closed; open it again")
+            connection = self._idle.pop() if self._idle else None
+        connection = connection or self._connect()
+        try:
+            self._check_same_file()
+            yield connection
+        finally:
+            self._give_back(connection)
+
+    def _check_same_file(self) -> None:
+        try:
+            inode = self.path.stat().st_ino
+        except OSError:
+            inode = 0
+        if inode != self._inode:
+            raise BackendError(
+                f"the store {self.path} was removed or replaced while it was open; "
+                "nothing was stored: open it again, or restore a backup"
+            )
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        # An interrupt may have come between BEGIN and its block.
+        if connection.in_transaction:
+            connection.close()
+            return
+        with self._guard:
+            if not self._is_closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        # SQLite's own waiting has no jitter and does not cover every statement: ours does both.
+        connection = sqlite3.connect(self.path.absolute(), timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            # What is erased is overwritten, not only unlinked.
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS[self._durability]}")
+            migrate(connection, str(self.path))
+            self._use_log(connection)
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            return connection
+
+    def _use_log(self, connection: sqlite3.Connection) -> None:
+        mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        if mode != "wal":
+            raise BackendError(
+                f"the store {self.path} cannot use a write-ahead log (journal mode {mode!r}); "
+                "give a path on a local disk that may be written"
+            )
+
+
+_LEFT_TO_PARENT: Final[list[list[sqlite3.Connection]]] = []
+
+
+def _transaction(connection: sqlite3.Connection, begin: str, work: Work[R]) -> R:
+    connection.execute(begin)
+    try:
+        result = work(connection)
+    except BaseException:
+        _roll_back(connection)
+        raise
+    else:
+        try:
+            connection.execute("COMMIT")
+        except BaseException:
+            _roll_back(connection)
+            raise
+        return result
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    # A full disk or an I/O error may have rolled back already.
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def is_busy(exc: sqlite3.Error) -> bool:
+    """Whether the file was in use, so that the same work may succeed a moment later."""
+    return (getattr(exc, "sqlite_errorcode", 0) & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def failure(path: Path, exc: sqlite3.Error) -> BackendError:
+    """SQLite's error in our words, with the way out."""
+    code = getattr(exc, "sqlite_errorcode", 0) & 0xFF
+    way_out = _WAYS_OUT.get(code, "run `offprompt doctor` on it")
+    return BackendError(f"the store {path} failed: {exc}; {way_out}")

@@ -1,0 +1,117 @@
+"""The SQLite file: its marks, its tables, and the numbered migrations that lead to them."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+from offprompt.errors import BackendError
+
+APPLICATION_ID: Final = 0x4F507274
+"""`OPrt`, at byte 68 of every file of ours; other programs' files are not touched."""
+
+KEY: Final = "app, user, agent, session"
+
+# Scope ids that are absent are '': no id is the empty text, so keys stay plain and unique.
+_FORMAT_1: Final = (
+    """
+    CREATE TABLE slots (
+        app TEXT NOT NULL, user TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL, folded TEXT NOT NULL,
+        name TEXT NOT NULL, version INTEGER NOT NULL, created_at REAL NOT NULL,
+        expires_at REAL, ttl_s REAL, sliding INTEGER NOT NULL, tags TEXT NOT NULL, importance REAL NOT NULL,
+        uses INTEGER NOT NULL, used_at REAL, schema TEXT, parts INTEGER NOT NULL, forgotten_at REAL,
+        PRIMARY KEY (app, user, agent, session, folded)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX slots_agent ON slots (app, agent) WHERE agent <> ''",
+    "CREATE INDEX slots_session ON slots (app, session) WHERE session <> ''",
+    "CREATE INDEX slots_expiry ON slots (expires_at) WHERE expires_at IS NOT NULL",
+    "CREATE INDEX slots_hidden ON slots (forgotten_at) WHERE forgotten_at IS NOT NULL",
+    """
+    CREATE TABLE versions (
+        app TEXT NOT NULL, user TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL, folded TEXT NOT NULL,
+        version INTEGER NOT NULL, value TEXT NOT NULL, policy TEXT NOT NULL, trust TEXT NOT NULL,
+        source TEXT NOT NULL, actor TEXT NOT NULL, written_at REAL NOT NULL, bytes INTEGER NOT NULL,
+        outcome TEXT NOT NULL, op_key TEXT,
+        PRIMARY KEY (app, user, agent, session, folded, version)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE events (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL,
+        app TEXT NOT NULL, user TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL,
+        op TEXT NOT NULL, actor TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, bytes INTEGER NOT NULL,
+        outcome TEXT NOT NULL, why TEXT NOT NULL, duration_s REAL NOT NULL
+    )
+    """,
+    "CREATE INDEX events_scope ON events (app, user, agent, session)",
+    """
+    CREATE TABLE sessions (
+        app TEXT NOT NULL, user TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL,
+        revision INTEGER NOT NULL, used_at REAL NOT NULL, record TEXT NOT NULL,
+        PRIMARY KEY (app, user, agent, session)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE journal (
+        app TEXT NOT NULL, user TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL,
+        seq INTEGER NOT NULL, key TEXT NOT NULL, entry TEXT NOT NULL,
+        PRIMARY KEY (app, user, agent, session, seq), UNIQUE (app, user, agent, session, key)
+    )
+    """,
+    """
+    CREATE TABLE bodies (
+        app TEXT NOT NULL, user TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL,
+        seq INTEGER NOT NULL, body_id TEXT NOT NULL, body TEXT NOT NULL,
+        PRIMARY KEY (app, user, agent, session, seq), UNIQUE (app, user, agent, session, body_id)
+    )
+    """,
+    """
+    CREATE TABLE ledger (
+        app TEXT NOT NULL, user TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL,
+        seq INTEGER NOT NULL, entry TEXT NOT NULL,
+        PRIMARY KEY (app, user, agent, session, seq)
+    )
+    """,
+    """
+    CREATE TABLE digest_keys (
+        app TEXT NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, key BLOB NOT NULL,
+        PRIMARY KEY (app, kind, id)
+    ) WITHOUT ROWID
+    """,
+)
+
+MIGRATIONS: Final = (_FORMAT_1,)
+FORMAT: Final = len(MIGRATIONS)
+"""The format that this program writes; `PRAGMA user_version` of the file."""
+
+
+def format_of(connection: sqlite3.Connection) -> int:
+    """The file's format; 0: nothing in it yet."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(connection: sqlite3.Connection, where: str) -> None:
+    """Bring the file to this program's format, each step in a transaction of its own.
+
+    Raises   BackendError for a file of a newer format, which is left as it is.
+    """
+    while (found := format_of(connection)) != FORMAT:
+        if found > FORMAT:
+            raise BackendError(
+                f"the store {where} has format {found}, and this program knows formats up to {FORMAT}; "
+                "install a newer offprompt, or open another file"
+            )
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            # Another process may have taken the step while this one waited for the lock.
+            if format_of(connection) == found:
+                for statement in MIGRATIONS[found]:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {found + 1}")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        else:
+            connection.execute("COMMIT")

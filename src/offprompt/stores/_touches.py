@@ -1,0 +1,99 @@
+"""Uses of slots that wait in memory, so that a read need not write."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from offprompt.records import Event, Slot, fold_name
+from offprompt.stores._rules import slid_far
+
+MAX_WAITING: Final = 256
+
+SlotKey: TypeAlias = tuple[tuple[str, str, str, str], str, float]
+"""Scope key, folded name, created_at: a slot begun anew under the name is another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """One read: its event, and the slot's expiry after it; slot None: the read found nothing."""
+
+    slot: SlotKey | None
+    expires_at: float | None
+    event: Event
+    urgent: bool = False
+
+
+@dataclass(slots=True)
+class _Sum:
+    uses: int = 0
+    used_at: float | None = None
+    expires_at: float | None = None
+
+
+def slot_key(slot: Slot) -> SlotKey:
+    """What identifies the slot among those that had its name."""
+    return slot.scope.key, fold_name(slot.name), slot.created_at
+
+
+class Touches:
+    """The waiting uses of one store object. Thread-safe; a forked child begins without any: they are the parent's."""
+
+    def __init__(self) -> None:
+        self._start()
+
+    def add(self, touches: list[Touch]) -> bool:
+        """Keep them; whether it is time to write: many wait, or one slid far."""
+        with self._lock_here():
+            self._waiting.extend(touches)
+            for touch in touches:
+                self._count(touch)
+            return len(self._waiting) >= MAX_WAITING or any(touch.urgent for touch in touches)
+
+    def waiting(self) -> list[Touch]:
+        """All that wait, oldest first."""
+        with self._lock_here():
+            return list(self._waiting)
+
+    def drop(self, count: int) -> None:
+        """Let go of the oldest: they are stored."""
+        with self._lock_here():
+            self._waiting = self._waiting[count:]
+            self._sums = {}
+            for touch in self._waiting:
+                self._count(touch)
+
+    def over(self, slot: Slot) -> Slot:
+        """The slot as it is with what waits for it."""
+        with self._lock_here():
+            waits = self._sums.get(slot_key(slot)) if self._sums else None
+            if waits is None:
+                return slot
+            expires_at = slot.expires_at
+            if slot.sliding and expires_at is not None and waits.expires_at is not None:
+                expires_at = max(expires_at, waits.expires_at)
+            return replace(slot, uses=slot.uses + waits.uses, used_at=waits.used_at, expires_at=expires_at)
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._waiting: list[Touch] = []
+        self._sums: dict[SlotKey, _Sum] = {}
+
+    def _lock_here(self) -> threading.Lock:
+        if self._pid != os.getpid():
+            self._start()
+        return self._lock
+
+    def _count(self, touch: Touch) -> None:
+        if touch.slot is not None:
+            total = self._sums.setdefault(touch.slot, _Sum())
+            total.uses += 1
+            total.used_at, total.expires_at = touch.event.at, touch.expires_at
+
+
+def touch_of(stored: Slot, after: Slot, event: Event) -> Touch:
+    """The touch of a slot; `stored` as it is in the file, without what waits."""
+    return Touch(slot_key(after), after.expires_at, event, slid_far(stored, after))

@@ -1,0 +1,174 @@
+"""The default engine: one SQLite file, any number of threads and processes."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from offprompt.protocols import Clock
+from offprompt.records import (
+    Body,
+    EraseSlots,
+    Event,
+    Finding,
+    JournalEntry,
+    LedgerEntry,
+    Scope,
+    SessionChange,
+    SessionRecord,
+    SlotOp,
+)
+from offprompt.stores import _sqlite_copies as copies
+from offprompt.stores import _sqlite_sessions as sessions
+from offprompt.stores._slot_ops import is_read, run_ops
+from offprompt.stores._sqlite_check import check_store
+from offprompt.stores._sqlite_connection import Connections, Durability
+from offprompt.stores._sqlite_slots import SqliteTable
+from offprompt.stores._touches import Touch, Touches
+
+R = TypeVar("R")
+
+
+class SqliteStore:
+    """SlotStore, SessionStore and Maintainable in one SQLite file with a write-ahead log.
+
+    path            made with its folders if it is not there: 0600 in 0700. Never on a network drive.
+    durability      `full`: a write that returned is on disk (synchronous=FULL). `process`: it survives a killed
+                    process; a power loss may take the last ones (synchronous=NORMAL).
+    busy_timeout_s  seconds to wait for other writers at each call, before BackendError.
+    Touching reads  leave uses, used_at and their events in memory: stored with this object's next change, when 256
+                    wait, by `flush` and by `close`; a killed process loses what waits. A sliding slot's new expiry is
+                    stored at once when it gains 1/32 of ttl_s or more, so other processes see it at most that late.
+    Erase           overwrites what it removes, and empties the write-ahead log unless others are using it just then.
+    Raises          BackendError if the file cannot be used: another program's, a newer format, no rights.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        clock: Clock,
+        durability: Durability = "full",
+        busy_timeout_s: float = 60.0,
+    ) -> None:
+        self.path = Path(path).absolute()
+        self._clock = clock
+        self._busy_timeout_s = busy_timeout_s
+        self._touches = Touches()
+        self._db = Connections(self.path, durability=durability, busy_timeout_s=busy_timeout_s)
+
+    def batch(self, ops: Sequence[SlotOp[Any]]) -> list[Any]:
+        """See SlotStore."""
+        if not ops:
+            return []
+        if is_read(ops):
+            results, touches = self._db.read(lambda connection: self._read(connection, ops))
+            if touches and self._touches.add(touches):
+                self.flush()
+            return results
+        results = self._write(lambda connection: run_ops(SqliteTable(connection, None), ops, self._clock.now()))
+        if any(isinstance(op, EraseSlots) for op in ops):
+            self._db.bare(copies.empty_log)
+        return results
+
+    def events(
+        self, *, scope: Scope | None = None, op: str | None = None, after: int = 0, limit: int = 1000
+    ) -> list[Event]:
+        """See SlotStore. What this object kept back is stored first."""
+        self.flush()
+        return self._db.read(lambda connection: SqliteTable(connection, None).events(scope, op, after, limit))
+
+    def flush(self) -> None:
+        """See SlotStore."""
+        if self._touches.waiting():
+            self._write(lambda _: None)
+
+    def close(self) -> None:
+        """See SlotStore."""
+        if not self._db.is_closed:
+            self.flush()
+            self._db.close()
+
+    def digest_key(self, scope: Scope) -> bytes:
+        """See SessionStore."""
+        found = self._db.read(lambda connection: sessions.digest_key(connection, scope))
+        return found or self._write(lambda connection: sessions.make_digest_key(connection, scope))
+
+    def load(self, scope: Scope) -> SessionRecord | None:
+        """See SessionStore."""
+        return self._db.read(lambda connection: sessions.load(connection, scope))
+
+    def commit(self, change: SessionChange) -> None:
+        """See SessionStore."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            sessions.commit(connection, change)
+            SqliteTable(connection, None).log(change.events)
+
+        self._write(work)
+
+    def journal(self, scope: Scope, *, after: int = 0) -> list[JournalEntry]:
+        """See SessionStore."""
+        return self._db.read(lambda connection: sessions.journal(connection, scope, after))
+
+    def body(self, scope: Scope, body_id: str) -> Body | None:
+        """See SessionStore."""
+        return self._db.read(lambda connection: sessions.body(connection, scope, body_id))
+
+    def bodies(self, scope: Scope) -> list[Body]:
+        """See SessionStore."""
+        return self._db.read(lambda connection: sessions.bodies(connection, scope))
+
+    def ledger(self, scope: Scope) -> list[LedgerEntry]:
+        """See SessionStore."""
+        return self._db.read(lambda connection: sessions.ledger(connection, scope))
+
+    def sessions(self, scope: Scope | None = None) -> list[SessionRecord]:
+        """See SessionStore."""
+        return self._db.read(lambda connection: sessions.sessions(connection, scope))
+
+    def drop_sessions(self, *, scope: Scope | None = None, idle_before: float | None = None) -> int:
+        """See SessionStore."""
+        dropped = self._write(lambda connection: sessions.drop(connection, scope, idle_before))
+        self._db.bare(copies.empty_log)
+        return dropped
+
+    def backup(self, target: str, *, overwrite: bool = False) -> int:
+        """See Maintainable."""
+        self.flush()
+        return self._db.bare(lambda connection: copies.backup(connection, self.path, Path(target), overwrite=overwrite))
+
+    def restore(self, source: str, *, force: bool = False) -> None:
+        """See Maintainable."""
+        deadline = time.monotonic() + self._busy_timeout_s
+
+        def work(connection: sqlite3.Connection) -> None:
+            copies.restore(
+                connection, self.path, Path(source), force=force, is_late=lambda: time.monotonic() > deadline
+            )
+
+        self._db.bare(work)
+
+    def check(self, *, fix: bool = False) -> list[Finding]:
+        """See Maintainable."""
+        self.flush()
+        return self._db.bare(lambda connection: check_store(connection, self.path, self._clock.now(), fix=fix))
+
+    def _read(self, connection: sqlite3.Connection, ops: Sequence[SlotOp[Any]]) -> tuple[list[Any], list[Touch]]:
+        table = SqliteTable(connection, self._touches)
+        return run_ops(table, ops, self._clock.now()), table.touches
+
+    def _write(self, work: Callable[[sqlite3.Connection], R]) -> R:
+        """One write transaction, with the uses that wait."""
+
+        def whole(connection: sqlite3.Connection) -> tuple[R, int]:
+            waiting = self._touches.waiting()
+            SqliteTable(connection, None).store_touches(waiting)
+            return work(connection), len(waiting)
+
+        result, _ = self._db.write(whole, after=lambda done: self._touches.drop(done[1]))
+        return result
