@@ -1,0 +1,116 @@
+"""What a model asks of its memory: the calls in a reply, native or in its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from offprompt.records import MEMORY_ACTIONS, Action, Parsed, Refusal, as_dict, canonical
+from offprompt.wire._calls import Call, CallError, calls_in, tidy
+from offprompt.wire._envelopes import Envelope, find_envelopes, without
+from offprompt.wire._lenient import UnreadableError, check_value, read_whole
+from offprompt.wire._reply import reply_parts
+
+MAX_RAW_CHARS: Final = 200
+
+
+@dataclass(slots=True)
+class _Found:
+    names: Collection[str]
+    actions: list[Action] = field(default_factory=list[Action])
+    refused: list[Refusal] = field(default_factory=list[Refusal])
+
+
+def parse_actions(reply: object, *, names: Iterable[str] = MEMORY_ACTIONS) -> Parsed:
+    """A model's reply taken apart: the calls it makes under those names, its text without them, what was refused.
+
+    reply    text; or as SDK object or dict: an OpenAI chat completion, choice or message, an Anthropic message.
+    Native   `tool_calls` and `tool_use` blocks of those names; those of other names are the client's, left alone.
+    In text  JSON objects, bare, in prose, in fences or in `<tool_call>`: the name under name, action, tool, tool_name
+             or function, the arguments under arguments, parameters, args or input (object or JSON text), or flat.
+             Reasoning, inline code, and code in a language are no calls. A call that stands in the text as well as
+             natively counts once. `where` of a call in text is its characters in the whole text.
+    Memory   of `mem_*` calls, `key` and `name` mean `slot`, `content` means `value`, `q` means `query`.
+    Refused  with the reason, never run: what is cut off, has two meanings, holds NaN, or has arguments that are not
+             an object.
+    Order    as a reply is written: text, then native calls. Raises nothing, whatever the reply.
+    """
+    parts = reply_parts(reply)
+    native, text = _Found(frozenset(names)), _Found(frozenset(names))
+    for call in parts.calls:
+        if call.name in native.names:
+            _native(native, call.name, call.arguments, where=call.where, call_id=call.call_id, cut=call.cut)
+    rest = _in_text(text, parts.text, {_key(action) for action in native.actions})
+    return Parsed((*text.actions, *native.actions), rest, (*text.refused, *native.refused))
+
+
+def _native(found: _Found, name: str, arguments: object, *, where: str, call_id: str, cut: bool) -> None:
+    raw = arguments if isinstance(arguments, str) else _dump(arguments)
+    try:
+        value = _native_arguments(arguments, cut=cut)
+        found.actions.append(Action(name, tidy(name, value), where, call_id))
+    except (UnreadableError, CallError) as exc:
+        found.refused.append(Refusal(raw[:MAX_RAW_CHARS], f"{name}: {exc}", where, name, call_id))
+
+
+def _native_arguments(arguments: object, *, cut: bool) -> dict[str, Any]:
+    if cut:
+        raise CallError("the reply was cut off in it")
+    if isinstance(arguments, str):
+        return read_whole(arguments) if arguments.strip() else {}
+    value = {} if arguments is None else as_dict(arguments)
+    if value is None:
+        raise CallError("its arguments are not an object")
+    check_value(value)
+    return value
+
+
+def _in_text(found: _Found, text: str, native: set[str]) -> str:
+    mention = _mention(found.names)
+    if not any(name in text for name in found.names):
+        return text
+    gone: list[tuple[int, int]] = []
+    for envelope in find_envelopes(text):
+        raw, where = text[envelope.start : envelope.end], f"text[{envelope.start}:{envelope.end}]"
+        if envelope.value is None:
+            named = mention.search(raw)
+            if named is not None:
+                refusal = Refusal(raw[:MAX_RAW_CHARS], f"{named[1]}: {envelope.why}", where, named[1])
+                found.refused.append(refusal)
+                gone.append((envelope.start, envelope.end))
+        elif _read(found, envelope, raw, where, native):
+            gone.append((envelope.start, envelope.end))
+    return without(text, gone)
+
+
+def _read(found: _Found, envelope: Envelope, raw: str, where: str, native: set[str]) -> bool:
+    """Add what the envelope calls; whether it leaves the text."""
+    calls = calls_in(envelope.value or {}, found.names, tagged=envelope.tagged)
+    for item in calls:
+        if not isinstance(item, Call):
+            found.refused.append(Refusal(raw[:MAX_RAW_CHARS], f"{item.name}: {item.why}", where, item.name))
+            continue
+        action = Action(item.name, item.arguments, where)
+        if _key(action) not in native:
+            found.actions.append(action)
+    return bool(calls)
+
+
+def _mention(names: Collection[str]) -> re.Pattern[str]:
+    """A known name where a call has its name, in text that cannot be read."""
+    known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or r"(?!)"
+    quote = r"[\\\"'“”‘’＂]*"
+    return re.compile(rf"(?<!\w)(?:name|action|tool|function|tool_name){quote}\s*[:：]\s*{quote}({known})(?![\w-])")
+
+
+def _key(action: Action) -> str:
+    return f"{action.name} {_dump(action.arguments)}"
+
+
+def _dump(value: object) -> str:
+    try:
+        return canonical(value)
+    except (TypeError, ValueError, RecursionError):
+        return f"<{type(value).__name__}>"
