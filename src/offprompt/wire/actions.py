@@ -92,7 +92,7 @@ def _read(found: _Found, envelope: Envelope, raw: str, where: str, native: set[s
         if not isinstance(item, Call):
             found.refused.append(Refusal(raw[:MAX_RAW_CHARS], f"{item.name}: {item.why}", where, item.name))
             continue
-        action = Action(item.name, item.arguments, where)
+        action = Action(item.name, item.arguments, where, raw=raw)
         if _key(action) not in native:
             found.actions.append(action)
     return bool(calls)
