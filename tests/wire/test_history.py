@@ -64,7 +64,7 @@ def test_the_line_for_what_left_names_the_search() -> None:
 
 def test_calls_and_results_are_one_group() -> None:
     kinds = ["user", "user", "assistant", "tool", "tool", "assistant", "user", "assistant", "observation"]
-    assert place(kinds) == [(1, 0), (1, 1), (1, 2), (1, 2), (1, 2), (1, 3), (2, 4), (2, 5), (2, 5)]
+    assert list(place(kinds)) == [(1, 0), (1, 1), (1, 2), (1, 2), (1, 2), (1, 3), (2, 4), (2, 5), (2, 5)]
 
 
 def test_the_window_of_a_model() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -83,20 +83,18 @@ class Item:
     kind: str
 
 
-def place(kinds: Iterable[str]) -> list[tuple[int, int]]:
-    """Turn and group of each message, by its kind.
+def place(kinds: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Turn and group of each message, by its kind; lazily, so that a log that grows can be placed as it grows.
 
     A `user` message after anything but a user message begins a turn. `user` and `assistant` messages begin a group;
     every other kind belongs to the group before it.
     """
-    places: list[tuple[int, int]] = []
     turn, group, before = 0, -1, ""
     for kind in kinds:
         turn += kind == "user" and before != "user"
         group += kind in ("user", "assistant") or group < 0
-        places.append((turn, group))
+        yield turn, group
         before = kind
-    return places
 
 
 class History:
@@ -145,8 +143,12 @@ class History:
     def tokens(self, start: int = 0, *, stubs: bool = False) -> int:
         """Tokens of what is sent from a start on, its opener among them; with `stubs` in the policy's form."""
         opener = self.opener(start)
+        return self.span(start, stubs=stubs) + (0 if opener is None else self.one(opener, stubs=stubs))
+
+    def span(self, start: int, *, stubs: bool = False) -> int:
+        """Tokens from a start on, without an opener."""
         sums = self._sent if stubs else self._whole
-        return sums[-1] - sums[start] + (0 if opener is None else self.one(opener, stubs=stubs))
+        return sums[-1] - sums[start]
 
     def one(self, index: int, *, stubs: bool = False) -> int:
         """Tokens of one message."""

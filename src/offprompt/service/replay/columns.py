@@ -1,0 +1,165 @@
+"""The columns of a replay: each says what one request sends and how much of it repeats the request before."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from offprompt.service.replay.log import Log
+from offprompt.wire.auto import Account, Fixed, plan_request
+from offprompt.wire.history import next_start
+
+CHARS_PER_MEMORY_TOKEN: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One request.
+
+    start   index of the oldest message sent; opener: the user message before it that goes with it. stubs: results over
+            the size are stubs. total, prefix: tokens, and those that repeat the request before. chars: characters.
+    """
+
+    start: int
+    stubs: bool
+    total: int
+    prefix: int
+    chars: int
+    opener: int | None = None
+
+
+class Column(Protocol):
+    """A way to build the requests of one conversation; keeps what it needs from one request to the next."""
+
+    def request(self, log: Log) -> Sent:
+        """The next request, after all messages in the log."""
+        ...
+
+
+class Logged:
+    """Everything, as it was."""
+
+    def __init__(self) -> None:
+        self._before = 0
+
+    def request(self, log: Log) -> Sent:
+        """All messages; the prefix is the request before."""
+        total = log.base_tokens + log.history.tokens()
+        sent = Sent(0, stubs=False, total=total, prefix=self._before, chars=log.base_chars + log.chars())
+        self._before = total
+        return sent
+
+
+class Rewritten:
+    """Everything, and memory values at the end of the system prompt, written anew each turn."""
+
+    def __init__(self) -> None:
+        self._before = 0
+        self._turn = -1
+
+    def request(self, log: Log) -> Sent:
+        """A new turn breaks the prefix behind the system prompt; within a turn it holds."""
+        memory = log.rules.memory_tokens
+        total = log.base_tokens + memory + log.history.tokens()
+        prefix = self._before if log.turn == self._turn else min(log.base_tokens, self._before)
+        self._before, self._turn = total, log.turn
+        chars = log.base_chars + memory * CHARS_PER_MEMORY_TOKEN + log.chars()
+        return Sent(0, stubs=False, total=total, prefix=prefix, chars=chars)
+
+
+class Policy:
+    """Our head from the first request on; results over the size as stubs, the window, or both."""
+
+    def __init__(self, *, stubs: bool, window: bool) -> None:
+        self._stubs = stubs
+        self._window = window
+        self._start = 0
+        self._before = 0
+
+    def request(self, log: Log) -> Sent:
+        """A cut breaks the prefix behind system prompt, head and note."""
+        front = log.base_tokens + log.rules.head_tokens
+        start, prefix = self._start, self._before
+        if self._window:
+            start = next_start(log.history, start, log.rules.bounds, stubs=self._stubs)
+        if start != self._start:
+            prefix = min(front + (log.note_tokens if self._start else 0), self._before)
+        note = log.note_tokens if start else 0
+        total = front + note + log.history.tokens(start, stubs=self._stubs)
+        chars = log.base_chars + log.rules.head_chars + (len(log.note) if start else 0)
+        self._start, self._before = start, total
+        return Sent(
+            start,
+            stubs=self._stubs,
+            total=total,
+            prefix=prefix,
+            chars=chars + log.chars(start, stubs=self._stubs),
+            opener=log.history.opener(start),
+        )
+
+
+class Auto:
+    """The policy that asks the price sheet: as logged until stubs or a cut pay, our head only from then on."""
+
+    def __init__(self) -> None:
+        self._start = 0
+        self._account = Account()
+
+    def request(self, log: Log) -> Sent:
+        """What `plan_request` says."""
+        rules = log.rules
+        fixed = Fixed(log.base_tokens, head=rules.head_tokens, note=log.note_tokens)
+        plan = plan_request(
+            log.history, self._account, start=self._start, sheet=rules.sheet, bounds=rules.bounds, fixed=fixed
+        )
+        self._start, self._account = plan.start, plan.account
+        front = (rules.head_chars if plan.active else 0) + (len(log.note) if plan.start else 0)
+        return Sent(
+            plan.start,
+            stubs=plan.active,
+            total=plan.total,
+            prefix=plan.prefix,
+            chars=log.base_chars + front + log.chars(plan.start, stubs=plan.active),
+            opener=log.history.opener(plan.start),
+        )
+
+
+class Truncation:
+    """The baseline: the newest messages that fit the window's mean size, nothing else, no head, no way back."""
+
+    def __init__(self) -> None:
+        self._start = 0
+        self._before = 0
+
+    def request(self, log: Log) -> Sent:
+        """The budget is the middle of `high` and `low`; calls and results stay together, the newest group stays."""
+        history, bounds = log.history, log.rules.bounds
+        budget = (bounds.high + bounds.low) // 2
+        groups = history.group_starts
+        at = bisect_left(groups, self._start)
+        while at < len(groups) - 1 and history.span(groups[at]) > budget:
+            at += 1
+        start = groups[at] if groups else 0
+        total = log.base_tokens + history.span(start)
+        prefix = self._before if start == self._start else min(log.base_tokens, self._before)
+        self._start, self._before = start, total
+        return Sent(
+            start, stubs=False, total=total, prefix=prefix, chars=log.base_chars + log.chars(start, opener=False)
+        )
+
+
+COLUMNS: Final[Mapping[str, Callable[[], Column]]] = {
+    "logged": Logged,
+    "rewritten": Rewritten,
+    "stub_at_once": lambda: Policy(stubs=True, window=False),
+    "window": lambda: Policy(stubs=False, window=True),
+    "stubs+window": lambda: Policy(stubs=True, window=True),
+    "auto": Auto,
+    "truncation": Truncation,
+}
+"""The columns by name, in the table's order."""
+
+OURS: Final = ("stub_at_once", "window", "stubs+window", "auto")
+"""The columns that a user can choose as a session's policy."""

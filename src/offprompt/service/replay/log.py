@@ -1,0 +1,126 @@
+"""A conversation that grows message by message: sizes once per message, whole and as a stub."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from offprompt.protocols import Tokenizer
+from offprompt.service.replay.logged import LoggedMessage
+from offprompt.wire.head import Language, language_of
+from offprompt.wire.history import Bounds, History, Item, gone_line, place, stub_text
+from offprompt.wire.prices import PriceSheet
+
+MESSAGE_TOKENS: Final = 4
+"""Tokens that a message's frame costs (role and separators), as OpenAI's cookbook counts them; also of a call."""
+
+STUBBED: Final = ("tool", "observation")
+EVIDENCE_CHARS: Final = 16_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a replay computes with.
+
+    bounds         the window. stub_tokens: results above become stubs.
+    head_tokens    our instructions and tools, which every policy of ours pays; head_chars: the same in characters.
+    memory_tokens  values that the column `rewritten` puts into the system prompt anew each turn.
+    """
+
+    sheet: PriceSheet
+    bounds: Bounds
+    head_tokens: int = 300
+    head_chars: int = 1200
+    stub_tokens: int = 400
+    memory_tokens: int = 1000
+
+
+class Log:
+    """The messages so far, with running sums.
+
+    history   their tokens. base_tokens, base_chars: of the system text and tools before them.
+    texts     what each message says, for finding values; stubs: by index what stands for it. Both stop growing
+              after 16 million characters (`evidence_open`), the sums do not.
+    """
+
+    def __init__(self, system: str, tokenizer: Tokenizer, rules: Rules) -> None:
+        self.rules = rules
+        self.history = History()
+        self.texts: list[str] = []
+        self.stubs: dict[int, str] = {}
+        self.language: Language = "en"
+        self.base_tokens = tokenizer.count(system) + (MESSAGE_TOKENS if system else 0)
+        self.base_chars = len(system)
+        self.newest_user = ""
+        self._tokenizer = tokenizer
+        self._whole_chars = [0]
+        self._sent_chars = [0]
+        self._text_chars = 0
+        self._kind = "user"
+        self._places = place(self._kinds())
+
+    @property
+    def evidence_open(self) -> bool:
+        """Whether texts are still kept."""
+        return self._text_chars < EVIDENCE_CHARS
+
+    @property
+    def note(self) -> str:
+        """The line that says that earlier turns left."""
+        return gone_line(self.language)
+
+    @property
+    def note_tokens(self) -> int:
+        """The note's tokens as a message."""
+        return self._tokenizer.count(self.note) + MESSAGE_TOKENS
+
+    @property
+    def turn(self) -> int:
+        """The turn of the newest message."""
+        return self.history.items[-1].turn if self.history.items else 0
+
+    def size(self, message: LoggedMessage) -> int:
+        """Tokens of a message with its calls and frames."""
+        calls = [call for call in message.calls if not call.inline]
+        texts = [message.text, *(call.name for call in calls), *(call.arguments for call in calls)]
+        return sum(map(self._tokenizer.count, texts)) + MESSAGE_TOKENS * (1 + len(calls))
+
+    def append(self, message: LoggedMessage) -> int:
+        """Add the newest message; its tokens."""
+        if not self.history.items:
+            self.language = language_of(message.text[:4000])
+        if message.kind == "user":
+            self.newest_user = message.text
+        self._kind = message.kind
+        turn, group = next(self._places)
+        whole = self.size(message)
+        chars = len(message.text) + sum(len(c.name) + len(c.arguments) for c in message.calls if not c.inline)
+        stub = self._stub(message, whole)
+        sent = whole if stub is None else self._tokenizer.count(stub) + MESSAGE_TOKENS
+        if self.evidence_open:
+            self._text_chars += chars
+            self.texts.append(message.searchable)
+            if stub is not None and sent < whole:
+                self.stubs[len(self.history)] = stub
+        self.history.append(Item(whole, min(sent, whole), turn, group, message.kind))
+        self._whole_chars.append(self._whole_chars[-1] + chars)
+        self._sent_chars.append(self._sent_chars[-1] + (chars if stub is None or sent >= whole else len(stub)))
+        return whole
+
+    def chars(self, start: int = 0, *, stubs: bool = False, opener: bool = True) -> int:
+        """Characters of the messages sent from a start on, with or without the opener."""
+        sums = self._sent_chars if stubs else self._whole_chars
+        first = self.history.opener(start) if opener else None
+        return sums[-1] - sums[start] + (0 if first is None else sums[first + 1] - sums[first])
+
+    def _stub(self, message: LoggedMessage, whole: int) -> str | None:
+        if message.kind not in STUBBED or whole <= self.rules.stub_tokens:
+            return None
+        digest = hashlib.blake2b(message.text.encode("utf-8", "replace"), digest_size=6).hexdigest()
+        return stub_text(message.text, handle=f"[[mem:@{digest}]]", kind=message.kind, language=self.language)
+
+    def _kinds(self) -> Iterator[str]:
+        while True:
+            yield self._kind

@@ -1,0 +1,74 @@
+"""Claude Code transcripts: one line an event, a reply spread over lines that share its message id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from offprompt.records import as_dict, as_list
+from offprompt.service.replay.formats import conversation_of
+from offprompt.service.replay.logged import Conversation
+
+LINE_TYPES: Final = frozenset(
+    {
+        "user",
+        "assistant",
+        "system",
+        "summary",
+        "progress",
+        "attachment",
+        "file-history-snapshot",
+        "queue-operation",
+        "last-prompt",
+        "custom-title",
+        "agent-name",
+    }
+)
+
+
+def is_transcript_line(table: dict[str, Any]) -> bool:
+    """Whether a line is one of a transcript's: a known type, and a message or none of a conversation's keys."""
+    if table.get("type") not in LINE_TYPES:
+        return False
+    return as_dict(table.get("message")) is not None or not ("role" in table or "messages" in table)
+
+
+class Transcript:
+    """The lines of a file, sorted into sessions; side conversations of sub-agents are conversations of their own."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._current = ""
+        self._main: list[dict[str, Any]] = []
+        self._sides: dict[str, list[dict[str, Any]]] = {}
+
+    def add(self, table: dict[str, Any]) -> Iterator[Conversation]:
+        """Take a line; yields the session before it once another one begins."""
+        message = as_dict(table.get("message"))
+        if table.get("type") not in ("user", "assistant") or message is None or table.get("isMeta") is True:
+            return
+        session = str(table.get("sessionId", ""))
+        if table.get("isSidechain") is True:
+            _append(self._sides.setdefault(str(table.get("agentId", session)), []), message)
+            return
+        if session != self._current and self._main:
+            yield from self.finish()
+        self._current = session
+        _append(self._main, message)
+
+    def finish(self) -> Iterator[Conversation]:
+        """What is left."""
+        for name, messages in [(self._current, self._main), *self._sides.items()]:
+            if messages:
+                yield conversation_of(messages, f"{self._name}/{name[:8]}" if name else self._name)
+        self._main, self._sides = [], {}
+
+
+def _append(messages: list[dict[str, Any]], message: dict[str, Any]) -> None:
+    """Add a message, or the next blocks of the reply before it."""
+    last = messages[-1] if messages else None
+    same = last is not None and message.get("id") is not None and message.get("id") == last.get("id")
+    if last is not None and same:
+        last["content"] = [*(as_list(last.get("content")) or []), *(as_list(message.get("content")) or [])]
+    else:
+        messages.append(dict(message))
