@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from offprompt import __version__
-from offprompt.cli import slots
+from offprompt.cli import care, lists, slots
 from offprompt.cli.call import (
     Agent,
     App,
@@ -62,7 +62,8 @@ def options(
     ctx.obj = replace(ctx.obj, options=Options(url, user, agent, session, app, shared, json, lang, config))
 
 
-slots.mount(app)
+for family in (slots, lists, care):
+    family.mount(app)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,76 @@
+"""`doctor`, `backup`, `restore`, `sweep`: the store's health."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from offprompt.cli.call import Call, command
+from offprompt.cli.render import table
+from offprompt.service import maintenance
+
+NOT_SOUND = 1
+
+
+def doctor(
+    call: Call, *, fix: Annotated[bool, typer.Option("--fix", help="Mend the rights of the store's files.")] = False
+) -> None:
+    """Look at the store: integrity, format, rights, clock, disk. Exit code 1 if it is not sound."""
+    with call.memory() as memory:
+        report = maintenance.doctor(memory.parts.slots, fix=fix)
+    heads = [call.say(head) for head in ("check", "state", "found", "what to do")]
+    rows = [[one.name, call.say(one.state), one.what, one.way_out] for one in report.findings]
+    verdict = call.say("the store is sound" if report.is_sound else "the store is NOT sound")
+    document = {"sound": report.is_sound, "findings": [asdict(one) for one in report.findings]}
+    call.put(document, f"{table(heads, rows)}\n{verdict}")
+    if not report.is_sound:
+        raise typer.Exit(NOT_SOUND)
+
+
+def backup(
+    call: Call,
+    target: Annotated[Path, typer.Argument(help="The file to write.")],
+    *,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there.")] = False,
+) -> None:
+    """Copy the store to a file, while it is in use."""
+    with call.memory() as memory:
+        size = maintenance.backup(memory.parts.slots, target, overwrite=overwrite)
+    call.put({"backup": str(target), "bytes": size}, f"{call.say('stored')}: {target}, {size:,} {call.say('bytes')}")
+
+
+def restore(
+    call: Call,
+    source: Annotated[Path, typer.Argument(help="A file that `backup` wrote.")],
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Replace what the store holds.")] = False,
+) -> None:
+    """Put a backup in place of the store."""
+    with call.memory() as memory:
+        maintenance.restore(memory.parts.slots, source, force=force)
+    call.put({"restored": str(source)}, f"{call.say('restored from')} {source}")
+
+
+def sweep(call: Call) -> None:
+    """Remove what expired, what was forgotten long ago, and idle sessions."""
+    with call.memory() as memory:
+        parts, settings = memory.parts, memory.parts.settings
+        swept = maintenance.sweep(
+            parts.slots,
+            parts.sessions,
+            parts.clock,
+            app=call.options.app,
+            undo_s=settings.undo_s,
+            session_idle_s=settings.session_idle_s,
+        )
+    counts = f"{swept.slots} {call.say('slots')}, {swept.sessions} {call.say('sessions')}"
+    call.put(asdict(swept), f"{call.say('removed')}: {counts}")
+
+
+def mount(app: typer.Typer) -> None:
+    """Put the commands into the program."""
+    for name, function in (("doctor", doctor), ("backup", backup), ("restore", restore), ("sweep", sweep)):
+        command(app, name)(function)

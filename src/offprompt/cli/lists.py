@@ -1,0 +1,85 @@
+"""`sessions`, `prices`, `settings`: what there is."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from offprompt.bootstrap import config_file, price_sheets
+from offprompt.cli.call import Call, command
+from offprompt.cli.render import moment, scope_json, table
+from offprompt.config import Settings, load_settings, setting_docs
+
+
+def sessions(call: Call) -> None:
+    """The sessions of a scope, or of all, the most recently used first."""
+    with call.memory() as memory:
+        scope = call.scope_of(memory).scope if call.scoped else None
+        found = memory.parts.sessions.sessions(scope)
+    heads = [call.say(head) for head in ("session", "scope", "model", "turns", "requests", "used")]
+    rows = [
+        [one.scope.session, one.scope.without_session(), one.model, one.turn, one.requests, moment(one.used_at)]
+        for one in found
+    ]
+    document = [
+        {
+            "scope": scope_json(one.scope),
+            "model": one.model,
+            "wire": one.wire,
+            "policy": one.policy,
+            "turns": one.turn,
+            "requests": one.requests,
+            "turns_left": one.left,
+            "created_at": one.created_at,
+            "used_at": one.used_at,
+        }
+        for one in found
+    ]
+    call.put({"sessions": document}, table(heads, rows) if rows else call.say("nothing here"))
+
+
+def prices(call: Call) -> None:
+    """The price sheets with their dates and sources."""
+    sheets = list(price_sheets(settings_of(call)))
+    heads = [call.say(head) for head in ("sheet", "currency", "input", "cache write", "cache read", "output", "dated")]
+    rows = [
+        [one.name, one.currency, one.input, one.cache_write, one.cache_read, one.output, one.dated] for one in sheets
+    ]
+    sources = dict.fromkeys(f"{one.dated}: {one.source}" for one in sheets)
+    text = "\n".join([table(heads, rows), f"({call.say('per million tokens')})", "", *sources])
+    call.put({"prices": [asdict(one) for one in sheets]}, text)
+
+
+def settings(call: Call) -> None:
+    """All settings: in force, default, what they do."""
+    force, plain = settings_of(call), Settings()
+    heads = [call.say(head) for head in ("setting", "in force", "default", "what it does")]
+    rows = [
+        [name, shown(getattr(force, name)), shown(getattr(plain, name)), doc] for name, doc in setting_docs().items()
+    ]
+    document = {
+        name: {"value": getattr(force, name), "default": getattr(plain, name), "doc": doc}
+        for name, doc in setting_docs().items()
+    }
+    call.put({"settings": document}, table(heads, rows))
+
+
+def settings_of(call: Call) -> Settings:
+    """The settings in force for this call."""
+    file = Path(call.options.config) if call.options.config else config_file(os.environ)
+    return load_settings({"app": call.options.app}, file=file)
+
+
+def shown(value: Any) -> str:
+    """A setting's value; empty text as a dash."""
+    return f"{value:.12g}" if isinstance(value, float) else str(value) or "-"
+
+
+def mount(app: typer.Typer) -> None:
+    """Put the commands into the program."""
+    for name, function in (("sessions", sessions), ("prices", prices), ("settings", settings)):
+        command(app, name)(function)
