@@ -47,7 +47,7 @@ class Settings:
     directory_share: float = _setting(0.05, "Part of the context that the directory of names may take.")
     context_tokens: int = _setting(128000, "Context size of a model that no profile knows.")
     output_reserve_tokens: int = _setting(4096, "Tokens kept free for the model's answer.")
-    stub_tokens: int = _setting(400, "Tokens above which a tool result or pasted document becomes a stub.")
+    stub_tokens: int = _setting(600, "Tokens above which a tool result or pasted document becomes a stub.")
     window_high_tokens: int = _setting(8000, "History tokens above which the window cuts.")
     window_low_tokens: int = _setting(4000, "History tokens that a cut leaves.")
     language: Literal["", "en", "zh"] = _setting("", "Language of instructions and messages; empty: by the text.")

@@ -80,7 +80,7 @@ class Policy:
 
     def request(self, log: Log) -> Sent:
         """A cut breaks the prefix behind system prompt, head and note."""
-        front = log.base_tokens + log.rules.head_tokens
+        front = log.base_tokens + log.head.tokens
         start, prefix = self._start, self._before
         if self._window:
             start = next_start(log.history, start, log.rules.bounds, stubs=self._stubs)
@@ -88,7 +88,7 @@ class Policy:
             prefix = min(front + (log.note_tokens if self._start else 0), self._before)
         note = log.note_tokens if start else 0
         total = front + note + log.history.tokens(start, stubs=self._stubs)
-        chars = log.base_chars + log.rules.head_chars + (len(log.note) if start else 0)
+        chars = log.base_chars + log.head.chars + (len(log.note) if start else 0)
         self._start, self._before = start, total
         return Sent(
             start,
@@ -110,12 +110,12 @@ class Auto:
     def request(self, log: Log) -> Sent:
         """What `plan_request` says."""
         rules = log.rules
-        fixed = Fixed(log.base_tokens, head=rules.head_tokens, note=log.note_tokens)
+        fixed = Fixed(log.base_tokens, head=log.head.tokens, note=log.note_tokens)
         plan = plan_request(
             log.history, self._account, start=self._start, sheet=rules.sheet, bounds=rules.bounds, fixed=fixed
         )
         self._start, self._account = plan.start, plan.account
-        front = (rules.head_chars if plan.active else 0) + (len(log.note) if plan.start else 0)
+        front = (log.head.chars if plan.active else 0) + (len(log.note) if plan.start else 0)
         return Sent(
             plan.start,
             stubs=plan.active,

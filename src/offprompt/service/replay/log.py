@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from offprompt.protocols import Tokenizer
+from offprompt.records import Size, compact
 from offprompt.service.replay.logged import LoggedMessage
-from offprompt.wire.head import Language, language_of
+from offprompt.wire.head import INSTRUCTIONS, Language, language_of, memory_tools
 from offprompt.wire.history import Bounds, History, Item, gone_line, place, stub_text
+from offprompt.wire.openai import OpenAIChat
 from offprompt.wire.prices import PriceSheet
 
 MESSAGE_TOKENS: Final = 4
@@ -25,16 +27,23 @@ class Rules:
     """What a replay computes with.
 
     bounds         the window. stub_tokens: results above become stubs.
-    head_tokens    our instructions and tools, which every policy of ours pays; head_chars: the same in characters.
+    head           size of our instructions and tools, which every policy of ours pays; None: those of this version, in
+                   the conversation's language.
     memory_tokens  values that the column `rewritten` puts into the system prompt anew each turn.
     """
 
     sheet: PriceSheet
     bounds: Bounds
-    head_tokens: int = 300
-    head_chars: int = 1200
-    stub_tokens: int = 400
+    head: Size | None = None
+    stub_tokens: int = 600
     memory_tokens: int = 1000
+
+
+def head_size(tokenizer: Tokenizer, language: Language) -> Size:
+    """Our instructions and the four tools, as OpenAI's wire carries them."""
+    tools = [OpenAIChat().tool(spec) for spec in memory_tools(language)]
+    text = INSTRUCTIONS[language] + compact(tools)
+    return Size(chars=len(text), tokens=tokenizer.count(text))
 
 
 class Log:
@@ -59,6 +68,7 @@ class Log:
         self._sent_chars = [0]
         self._text_chars = 0
         self._kind = "user"
+        self._head: Size | None = None
         self._places = place(self._kinds())
 
     @property
@@ -80,6 +90,13 @@ class Log:
     def turn(self) -> int:
         """The turn of the newest message."""
         return self.history.items[-1].turn if self.history.items else 0
+
+    @property
+    def head(self) -> Size:
+        """Our instructions and tools."""
+        if self._head is None:
+            self._head = self.rules.head or head_size(self._tokenizer, self.language)
+        return self._head
 
     def size(self, message: LoggedMessage) -> int:
         """Tokens of a message with its calls and frames."""
