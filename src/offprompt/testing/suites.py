@@ -1,0 +1,27 @@
+"""The conformance suites: subclass one in a test file and give it a `store` fixture.
+
+    class TestMySlots(SlotStoreSuite):
+        @pytest.fixture
+        def store(self, clock: MovedClock) -> Iterator[SlotStore]:
+            store = MyStore(clock)
+            yield store
+            store.close()
+
+Needs     pytest and hypothesis. For readable failures call `pytest.register_assert_rewrite("offprompt.testing")` in
+          the conftest.py, before the suites are imported.
+"""
+
+from __future__ import annotations
+
+from offprompt.testing.session_suite import SessionStoreSuite
+from offprompt.testing.slot_events import SlotEvents
+from offprompt.testing.slot_life import SlotLife
+from offprompt.testing.slot_model import SlotModel
+from offprompt.testing.slot_names import SlotNames
+from offprompt.testing.slot_puts import SlotPuts
+
+__all__ = ["SessionStoreSuite", "SlotStoreSuite"]
+
+
+class SlotStoreSuite(SlotPuts, SlotNames, SlotLife, SlotEvents, SlotModel):
+    """All that `protocols.SlotStore` promises; give it a `store` fixture that takes the `clock` fixture."""

@@ -1,0 +1,33 @@
+"""The in-process engine keeps both contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from offprompt.protocols import SessionStore, SlotStore
+from offprompt.stores.in_process import InProcessStore
+from offprompt.testing import MovedClock
+from offprompt.testing.suites import SessionStoreSuite, SlotStoreSuite
+
+
+@pytest.fixture
+def store(clock: MovedClock) -> Iterator[InProcessStore]:
+    store = InProcessStore(clock)
+    yield store
+    store.close()
+
+
+class TestSlots(SlotStoreSuite):
+    """SlotStore."""
+
+
+class TestSessions(SessionStoreSuite):
+    """SessionStore."""
+
+
+def test_it_is_both_stores() -> None:
+    store = InProcessStore(MovedClock())
+    assert isinstance(store, SlotStore)
+    assert isinstance(store, SessionStore)

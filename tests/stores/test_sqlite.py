@@ -1,0 +1,36 @@
+"""The SQLite engine keeps both contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from offprompt.protocols import Maintainable, SessionStore, SlotStore
+from offprompt.stores.sqlite import SqliteStore
+from offprompt.testing import MovedClock
+from offprompt.testing.suites import SessionStoreSuite, SlotStoreSuite
+
+
+@pytest.fixture
+def store(clock: MovedClock, tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "数据" / "agent.db", clock=clock)
+    yield store
+    store.close()
+
+
+class TestSlots(SlotStoreSuite):
+    """SlotStore."""
+
+
+class TestSessions(SessionStoreSuite):
+    """SessionStore."""
+
+
+def test_it_is_all_its_roles(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "agent.db", clock=MovedClock())
+    assert isinstance(store, SlotStore)
+    assert isinstance(store, SessionStore)
+    assert isinstance(store, Maintainable)
+    store.close()
