@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test test-long lint style format check-size clean
+.PHONY: help demo test test-long lint style format docs check-size clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1: /'
@@ -53,6 +53,9 @@ style: $(VENV)/.ready
 format: $(VENV)/.ready ## put the code into the house's form
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+docs: $(VENV)/.ready ## write what the code knows into the pages of docs/
+	$(BIN)/python -m tools.pages
 
 check-size: $(VENV)/.ready ## size of the base install (at most 40 MB) and time of the import
 	@$(BIN)/python tools/check_size.py

@@ -19,6 +19,7 @@ slots = typer.Typer(name="slot", help="Named values of one scope: exact state.",
 Name = Annotated[str, typer.Argument(help="The slot's name.")]
 
 
+@command(slots, "write")
 def write(
     call: Call,
     name: Name,
@@ -56,6 +57,7 @@ def write(
     call.put({"slot": slot_json(slot)}, line)
 
 
+@command(slots, "read")
 def read(call: Call, name: Name) -> None:
     """Print a value."""
     with call.scope() as scope:
@@ -63,6 +65,7 @@ def read(call: Call, name: Name) -> None:
     call.put({"name": name, "value": value}, text_of(value))
 
 
+@command(slots, "forget")
 def forget(
     call: Call,
     name: Name,
@@ -165,10 +168,8 @@ def erase(
 def mount(app: typer.Typer) -> None:
     """Put the commands into the program."""
     app.add_typer(slots)
-    for target in (slots, app):
-        command(target, "write")(write)
-        command(target, "read")(read)
-        command(target, "forget")(forget)
+    for name, function in (("write", write), ("read", read), ("forget", forget)):
+        command(app, name)(function)
 
 
 def value_text(call: Call, name: str, value: str | None, file: Path | None) -> str:

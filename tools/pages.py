@@ -1,0 +1,130 @@
+"""Puts what the code knows into the pages of docs/: settings, commands, errors, price sheets.
+
+`python -m tools.pages` rewrites the parts between `<!-- made: NAME -->` and `<!-- end -->`; a test says when they are
+no longer what the code says.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from offprompt import errors
+from offprompt.cli import app
+from offprompt.cli.call import OPTION_NAMES
+from offprompt.config import Settings, setting_docs
+from offprompt.wire.prices import builtin_sheets
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+KINDS = {"integer": "INTEGER", "int": "INTEGER", "float": "NUMBER", "path": "PATH", "file": "PATH"}
+PART = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def settings() -> str:
+    """The table of settings."""
+    rows = ["| setting | environment | default | what it does |", "|---|---|---|---|"]
+    plain = Settings()
+    for name, doc in setting_docs().items():
+        value = getattr(plain, name)
+        shown = f"`{value:.12g}`" if isinstance(value, float) else f"`{value}`" if value != "" else "(empty)"
+        rows.append(f"| `{name}` | `OFFPROMPT_{name.upper()}` | {shown} | {doc} |")
+    return "\n".join(rows)
+
+
+def error_tree() -> str:
+    """The drawing in the docstring of errors.py."""
+    doc = errors.__doc__ or ""
+    lines = [line[4:] for line in doc.splitlines() if line.startswith("    ")]
+    return "\n".join(["```text", *lines, "```"])
+
+
+def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command below a Typer command, with its path."""
+    inner = getattr(command, "commands", None)
+    if inner:
+        for name, one in inner.items():
+            yield from walk(one, (*path, name))
+    elif path:
+        yield path, command
+
+
+def commands() -> str:
+    """Every command with its arguments and options; the global options once."""
+    root: Any = typer.main.get_command(app)
+    found = list(walk(root))
+    paths = {path for path, _ in found}
+    parts = ["### Options of every command", "", "Before the command's name or behind it.", ""]
+    parts += [option_line(one) for one in root.params if one.name != "help"]
+    for path, command in found:
+        own = [one for one in command.params if one.name not in OPTION_NAMES and one.name not in ("help", "ctx")]
+        words = [argument_word(one) for one in own if one.param_type_name == "argument"]
+        parts += ["", f"### `offprompt {' '.join([*path, *words])}`", ""]
+        if ("slot", *path) in paths:
+            parts.append(f"Short for `offprompt slot {path[0]}`.")
+            continue
+        parts += [" ".join(str(command.help).split()), "", *(option_line(one) for one in own)]
+        if not own:
+            parts.pop()
+    return "\n".join(parts)
+
+
+def argument_word(parameter: Any) -> str:
+    """An argument as the usage line writes it."""
+    word = parameter.name.upper() + ("…" if parameter.nargs == -1 else "")
+    return word if parameter.required else f"[{word}]"
+
+
+def option_line(parameter: Any) -> str:
+    """An argument or option, and what it does."""
+    if parameter.param_type_name == "argument":
+        return f"- `{parameter.name.upper()}`: {parameter.help}"
+    choices = getattr(parameter.type, "choices", None)
+    kind = KINDS.get(parameter.type.name.lower(), "TEXT")
+    values = "" if parameter.is_flag else " " + ("|".join(str(choice) for choice in choices) if choices else kind)
+    given = isinstance(parameter.default, (str, int, float)) and not isinstance(parameter.default, bool)
+    default = f" Default `{parameter.default}`." if given and parameter.default != "" else ""
+    return f"- `{', '.join(parameter.opts)}{values}`: {parameter.help}{default}"
+
+
+def prices() -> str:
+    """The built-in price sheets."""
+    heads = ("sheet", "currency", "input", "cache write", "cache read", "output", "as of", "source")
+    rows = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for one in builtin_sheets():
+        numbers = [one.input, one.cache_write, one.cache_read, one.output]
+        cells = [f"`{one.name}`", one.currency, *(f"{number:.6g}" for number in numbers), one.dated, one.source]
+        rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "settings": settings,
+    "errors": error_tree,
+    "commands": commands,
+    "prices": prices,
+}
+
+
+def made(text: str) -> str:
+    """A page with its made parts as the code would have them now."""
+    return PART.sub(lambda match: f"{match[1]}{PARTS[match[2]]()}\n{match[3]}", text)
+
+
+def main() -> int:
+    """Rewrite the pages that are out of date, and name them."""
+    for page in sorted(DOCS.glob("*.md")):
+        old = page.read_text(encoding="utf-8")
+        new = made(old)
+        if new != old:
+            page.write_text(new, encoding="utf-8")
+            sys.stdout.write(f"{page.name} rewritten\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
