@@ -83,7 +83,7 @@ class Policy:
         front = log.base_tokens + log.head.tokens
         start, prefix = self._start, self._before
         if self._window:
-            start = next_start(log.history, start, log.rules.bounds, stubs=self._stubs)
+            start = next_start(log.history, start, log.bounds, stubs=self._stubs)
         if start != self._start:
             prefix = min(front + (log.note_tokens if self._start else 0), self._before)
         note = log.note_tokens if start else 0
@@ -112,7 +112,7 @@ class Auto:
         rules = log.rules
         fixed = Fixed(log.base_tokens, head=log.head.tokens, note=log.note_tokens)
         plan = plan_request(
-            log.history, self._account, start=self._start, sheet=rules.sheet, bounds=rules.bounds, fixed=fixed
+            log.history, self._account, start=self._start, sheet=rules.sheet, bounds=log.bounds, fixed=fixed
         )
         self._start, self._account = plan.start, plan.account
         front = (log.head.chars if plan.active else 0) + (len(log.note) if plan.start else 0)
@@ -135,7 +135,7 @@ class Truncation:
 
     def request(self, log: Log) -> Sent:
         """The budget is the middle of `high` and `low`; calls and results stay together, the newest group stays."""
-        history, bounds = log.history, log.rules.bounds
+        history, bounds = log.history, log.bounds
         budget = (bounds.high + bounds.low) // 2
         groups = history.group_starts
         at = bisect_left(groups, self._start)

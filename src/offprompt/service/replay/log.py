@@ -11,7 +11,7 @@ from offprompt.protocols import Tokenizer
 from offprompt.records import Size, compact
 from offprompt.service.replay.logged import LoggedMessage
 from offprompt.wire.head import INSTRUCTIONS, Language, language_of, memory_tools
-from offprompt.wire.history import Bounds, History, Item, gone_line, place, stub_text
+from offprompt.wire.history import Bounds, History, Item, gone_line, place, stub_text, window_bounds
 from offprompt.wire.openai import OpenAIChat
 from offprompt.wire.prices import PriceSheet
 
@@ -26,14 +26,18 @@ EVIDENCE_CHARS: Final = 16_000_000
 class Rules:
     """What a replay computes with.
 
-    bounds         the window. stub_tokens: results above become stubs.
+    context_tokens, reserve_tokens   the model's context and the output reserve; high_tokens, low_tokens: the window's
+                   caps. stub_tokens: results above become stubs.
     head           size of our instructions and tools, which every policy of ours pays; None: those of this version, in
                    the conversation's language.
     memory_tokens  values that the column `rewritten` puts into the system prompt anew each turn.
     """
 
     sheet: PriceSheet
-    bounds: Bounds
+    context_tokens: int = 128_000
+    reserve_tokens: int = 4096
+    high_tokens: int = 8000
+    low_tokens: int = 4000
     head: Size | None = None
     stub_tokens: int = 600
     memory_tokens: int = 1000
@@ -69,6 +73,7 @@ class Log:
         self._text_chars = 0
         self._kind = "user"
         self._head: Size | None = None
+        self._bounds: Bounds | None = None
         self._places = place(self._kinds())
 
     @property
@@ -97,6 +102,20 @@ class Log:
         if self._head is None:
             self._head = self.rules.head or head_size(self._tokenizer, self.language)
         return self._head
+
+    @property
+    def bounds(self) -> Bounds:
+        """The window of this conversation."""
+        if self._bounds is None:
+            rules = self.rules
+            self._bounds = window_bounds(
+                rules.context_tokens,
+                reserve_tokens=rules.reserve_tokens,
+                head_tokens=self.base_tokens + self.head.tokens,
+                high_cap=rules.high_tokens,
+                low_cap=rules.low_tokens,
+            )
+        return self._bounds
 
     def size(self, message: LoggedMessage) -> int:
         """Tokens of a message with its calls and frames."""
