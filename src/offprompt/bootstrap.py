@@ -63,7 +63,7 @@ def config_file(environ: Mapping[str, str]) -> Path | None:
     return find_file(environ, folder=Path.cwd(), user_folder=user_folder)
 
 
-def price_sheets(settings: Settings) -> Mapping[str, PriceSheet]:
+def price_sheets(settings: Settings) -> tuple[PriceSheet, ...]:
     """The built-in price sheets, with the user's own before them.
 
     Raises   UsageError if the settings name a file that is not there or not a price sheet.
@@ -73,9 +73,12 @@ def price_sheets(settings: Settings) -> Mapping[str, PriceSheet]:
     try:
         text = Path(settings.prices).read_text(encoding="utf-8")
     except OSError as exc:
-        raise UsageError(f"the price file {settings.prices!r} cannot be read: {exc.strerror}; correct `prices`") from exc
-    own = parse_sheets(text)
-    return {**own, **{name: sheet for name, sheet in builtin_sheets().items() if name not in own}}
+        raise UsageError(
+            f"the price file {settings.prices!r} cannot be read: {exc.strerror}; correct `prices`"
+        ) from exc
+    own = parse_sheets(text, where=settings.prices)
+    names = {sheet.name for sheet in own}
+    return (*own, *(sheet for sheet in builtin_sheets() if sheet.name not in names))
 
 
 def _store(where: str, clock: Clock, settings: Settings) -> InProcessStore | SqliteStore:

@@ -14,13 +14,14 @@ class Action:
     """One call that the model asked for.
 
     where     `tool_calls[0]`, `content[2]` (a native block), `text[17:93]` (a character range of the reply's text).
-    call_id   the wire's id of a native call; empty for a call in text.
+    call_id   the wire's id of a native call; empty for a call in text. raw: the text of a call in text.
     """
 
     name: str
     arguments: Mapping[str, Any]
     where: str
     call_id: str = ""
+    raw: str = ""
 
 
 @dataclass(frozen=True, slots=True)

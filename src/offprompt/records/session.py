@@ -37,13 +37,12 @@ class SessionRecord:
     head         None until the first request.
     turn         user turns begun. turn_key: journal key of the newest user message.
     base         journal key of the last message given to `prepare` that is not this turn's own; `open`: the last
-                 reply asked for memory, so that the turn's own messages go on from there.
+                 reply asked for memory, so that the turn's own messages go on from there; tail: the last of them.
     start        journal key of the oldest message that is still sent; empty: all are. left: turns that left before it.
     sent_last    journal key of the last message of the last request; with sent_start and sent_turn it says which
-                 messages that request held and in which form.
+                 messages that request held and in which form. sent_head: digest of all that stood before them.
     issued       names and body ids whose handles work here.
     shown        what this turn showed; spent: its tokens. reads: names that this turn read.
-    said         names whose value stands in the client's words so far.
     tainted      foreign text (a tool's output) came into this turn: what it writes has trust `tool`.
     pending      the ledger entry of a request without its reply yet.
     account      the history policy's running sums, by name.
@@ -63,16 +62,17 @@ class SessionRecord:
     turn_key: str = ""
     base: str = ""
     open: bool = False
+    tail: str = ""
     start: str = ""
     left: int = 0
     sent_start: str = ""
     sent_last: str = ""
     sent_turn: int = 0
+    sent_head: str = ""
     issued: tuple[str, ...] = ()
     shown: tuple[Shown, ...] = ()
     spent: int = 0
     reads: tuple[str, ...] = ()
-    said: tuple[str, ...] = ()
     tainted: bool = False
     pending: LedgerEntry | None = None
     requests: int = 0
@@ -90,8 +90,8 @@ class JournalEntry:
     message    as it came in (an assistant's: raw, as the model wrote it). resolved: what the application was given.
     live       the messages sent for it while its turn lasts, None: as it came. settled: those sent after its turn,
                None: as live. One incoming message may become several (a shown value stands in one of its own).
-    kind       `system` `user` `assistant` `tool` `observation`. turn: the user turn it belongs to.
-    names      slots whose value the message says, in the client's words.
+    kind       `system` `user` `assistant` `tool`, and `answer` for our own results. turn: the user turn it belongs to.
+    bodies     ids of the bodies that its stubs stand for.
     """
 
     key: str
@@ -104,7 +104,7 @@ class JournalEntry:
     live: tuple[Mapping[str, Any], ...] | None = None
     settled: tuple[Mapping[str, Any], ...] | None = None
     text: str = ""
-    names: tuple[str, ...] = ()
+    bodies: tuple[str, ...] = ()
     seq: int = 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from typing import Any, Literal
 from offprompt.config import Settings
 from offprompt.errors import ScopeError
 from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer
-from offprompt.records import Event, Scope, Slot
+from offprompt.records import Event, Scope
 from offprompt.service.async_session import AsyncSession
 from offprompt.service.session import Session
 from offprompt.service.session_kit import SessionKit, SessionOptions
@@ -28,7 +28,7 @@ class Parts:
     clock: Clock
     tokenizer: Tokenizer
     settings: Settings
-    sheets: Mapping[str, PriceSheet]
+    sheets: Sequence[PriceSheet]
     tokenizer_for: Callable[[str], Tokenizer]
 
 

@@ -8,7 +8,20 @@ from typing import Any, Final
 
 from offprompt.errors import UsageError
 from offprompt.records import Message, Usage, as_dict, as_list, canonical, compact
-from offprompt.wire.shapes import Call, Kind, Outgoing, Placement, RawReply, Result, TextMap, ToolSpec, number, plain
+from offprompt.wire.shapes import (
+    Call,
+    Kind,
+    Outgoing,
+    Placement,
+    RawReply,
+    Result,
+    TextMap,
+    ToolSpec,
+    number,
+    parts_of,
+    plain,
+    with_parts,
+)
 
 DEFAULT_MAX_TOKENS: Final = 4096
 TEXT_FIELDS: Final = {"text": ("type", "text"), "tool_use": ("type", "id", "name", "input")}
@@ -36,12 +49,12 @@ class AnthropicMessages:
             return "assistant"
         if role != "user":
             raise UsageError(f"a message has role {role!r}; Anthropic messages know user and assistant")
-        kinds = {block.get("type") for block in _blocks(message)}
+        kinds = {block.get("type") for block in parts_of(message)}
         return "tool" if kinds == {"tool_result"} else "user"
 
     def text(self, message: Message) -> str:
         """See `Shape`."""
-        return "\n".join(text for block in _blocks(message) for text in _texts(block))
+        return "\n".join(text for block in parts_of(message) for text in _texts(block))
 
     def map_text(self, message: Message, change: TextMap) -> Message:
         """See `Shape`."""
@@ -49,7 +62,7 @@ class AnthropicMessages:
         if isinstance(content, str):
             changed = change(content)
             return message if changed == content else {**message, "content": changed}
-        blocks = _blocks(message)
+        blocks = parts_of(message)
         mapped = [_map_block(block, change) for block in blocks]
         return message if mapped == blocks else {**message, "content": mapped}
 
@@ -57,7 +70,7 @@ class AnthropicMessages:
         """See `Shape`."""
         return [
             Call(str(block.get("id", "")), str(block.get("name", "")), compact(block.get("input") or {}))
-            for block in _blocks(message)
+            for block in parts_of(message)
             if block.get("type") == "tool_use"
         ]
 
@@ -66,7 +79,7 @@ class AnthropicMessages:
         if not arguments:
             return message
         blocks: list[dict[str, Any]] = []
-        for block in _blocks(message):
+        for block in parts_of(message):
             changed = arguments.get(str(block.get("id", ""))) if block.get("type") == "tool_use" else None
             blocks.append(block if changed is None else {**block, "input": json.loads(changed)})
         return {**message, "content": blocks}
@@ -74,18 +87,29 @@ class AnthropicMessages:
     def results(self, message: Message) -> list[Result]:
         """See `Shape`."""
         return [
-            Result(str(block.get("tool_use_id", "")), "\n".join(_texts(block)))
-            for block in _blocks(message)
+            Result(str(block.get("tool_use_id", "")), "\n".join(_texts(block)), _is_plain(block))
+            for block in parts_of(message)
             if block.get("type") == "tool_result"
         ]
 
     def with_results(self, message: Message, texts: Mapping[str, str]) -> Message:
         """See `Shape`."""
         blocks: list[dict[str, Any]] = []
-        for block in _blocks(message):
+        for block in parts_of(message):
             changed = texts.get(str(block.get("tool_use_id", ""))) if block.get("type") == "tool_result" else None
             blocks.append(block if changed is None else {**block, "content": changed})
         return {**message, "content": blocks} if texts else message
+
+    def documents(self, message: Message) -> list[tuple[int, str]]:
+        """See `Shape`: document blocks of plain text, and every text block but the last, which is the user's."""
+        blocks = parts_of(message)
+        texts = [at for at, block in enumerate(blocks) if block.get("type") == "text"][:-1]
+        documents = [at for at, block in enumerate(blocks) if block.get("type") == "document" and _texts(block)]
+        return [(at, "\n".join(_texts(blocks[at]))) for at in sorted(texts + documents)]
+
+    def with_documents(self, message: Message, texts: Mapping[int, str]) -> Message:
+        """See `Shape`."""
+        return with_parts(message, texts)
 
     def result_messages(self, results: Sequence[Result], errors: frozenset[str] = frozenset()) -> list[Message]:
         """See `Shape`: one user message with a block for each."""
@@ -97,13 +121,13 @@ class AnthropicMessages:
 
     def join_results(self, ours: Sequence[Message], message: Message) -> list[Message]:
         """See `Shape`: results of one assistant message stand in one user message, before its text."""
-        front = [block for each in ours for block in _blocks(each)]
-        return [{**message, "content": [*front, *_blocks(message)]}] if front else [message]
+        front = [block for each in ours for block in parts_of(each)]
+        return [{**message, "content": [*front, *parts_of(message)]}] if front else [message]
 
     def attach(self, text: str, message: Message, placement: Placement) -> list[Message]:
         """See `Shape`: always a content part, behind tool results, which must stand first."""
         del placement
-        blocks = _blocks(message)
+        blocks = parts_of(message)
         first = next((at for at, block in enumerate(blocks) if block.get("type") != "tool_result"), len(blocks))
         return [{**message, "content": [*blocks[:first], {"type": "text", "text": text}, *blocks[first:]]}]
 
@@ -131,7 +155,7 @@ class AnthropicMessages:
         content = data.get("content")
         if data.get("role") != "assistant" or content is None:
             raise UsageError("the reply holds no assistant message; give what messages.create returned")
-        blocks = [_kept(block) for block in _blocks(data)]
+        blocks = [_kept(block) for block in parts_of(data)]
         usage = as_dict(data.get("usage")) or {}
         cached, written = number(usage.get("cache_read_input_tokens")), number(usage.get("cache_creation_input_tokens"))
         new = number(usage.get("input_tokens"))
@@ -146,16 +170,13 @@ class AnthropicMessages:
         return canonical(["assistant", self.text(message), calls])
 
 
-def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    content = message.get("content")
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    return [as_dict(block) or {} for block in as_list(content) or []]
-
-
 def _kept(block: dict[str, Any]) -> dict[str, Any]:
     fields = TEXT_FIELDS.get(str(block.get("type")))
     return block if fields is None else {key: block[key] for key in fields if key in block}
+
+
+def _is_plain(block: Mapping[str, Any]) -> bool:
+    return all(part.get("type") == "text" for part in parts_of(block))
 
 
 def _texts(block: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,20 @@ from typing import Any, Final
 
 from offprompt.errors import UsageError
 from offprompt.records import Message, Usage, as_dict, as_list, canonical
-from offprompt.wire.shapes import Call, Kind, Outgoing, Placement, RawReply, Result, TextMap, ToolSpec, number, plain
+from offprompt.wire.shapes import (
+    Call,
+    Kind,
+    Outgoing,
+    Placement,
+    RawReply,
+    Result,
+    TextMap,
+    ToolSpec,
+    number,
+    parts_of,
+    plain,
+    with_parts,
+)
 
 KEPT: Final = ("role", "content", "tool_calls", "name", "refusal")
 SYSTEM_ROLES: Final = ("system", "developer")
@@ -42,7 +55,7 @@ class OpenAIChat:
 
     def text(self, message: Message) -> str:
         """See `Shape`."""
-        return "\n".join(_texts(message.get("content")))
+        return "\n".join(part["text"] for part in parts_of(message) if isinstance(part.get("text"), str))
 
     def map_text(self, message: Message, change: TextMap) -> Message:
         """See `Shape`."""
@@ -83,12 +96,22 @@ class OpenAIChat:
         """See `Shape`."""
         if message.get("role") not in ("tool", "function"):
             return []
-        return [Result(str(message.get("tool_call_id", "")), self.text(message))]
+        plain_text = all(isinstance(part.get("text"), str) for part in parts_of(message))
+        return [Result(str(message.get("tool_call_id", "")), self.text(message), plain_text)]
 
     def with_results(self, message: Message, texts: Mapping[str, str]) -> Message:
         """See `Shape`."""
         changed = texts.get(str(message.get("tool_call_id", "")))
         return message if changed is None else {**message, "content": changed}
+
+    def documents(self, message: Message) -> list[tuple[int, str]]:
+        """See `Shape`: every text part but the last, which is the user's."""
+        texts = [(at, str(part["text"])) for at, part in enumerate(parts_of(message)) if part.get("type") == "text"]
+        return texts[:-1]
+
+    def with_documents(self, message: Message, texts: Mapping[int, str]) -> Message:
+        """See `Shape`."""
+        return with_parts(message, texts)
 
     def result_messages(self, results: Sequence[Result], errors: frozenset[str] = frozenset()) -> list[Message]:
         """See `Shape`; this wire has no mark for errors, the text says it."""
@@ -160,13 +183,6 @@ class OpenAIChat:
         """See `Shape`."""
         calls = [[call.call_id, call.name, call.arguments] for call in self.calls(message)]
         return canonical(["assistant", self.text(message), calls])
-
-
-def _texts(content: object) -> list[str]:
-    if isinstance(content, str):
-        return [content]
-    parts = [as_dict(part) or {} for part in as_list(content) or []]
-    return [part["text"] for part in parts if isinstance(part.get("text"), str)]
 
 
 def _map_part(part: Any, change: TextMap) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from offprompt.errors import UnsupportedError, UsageError
-from offprompt.records import Message, Usage, as_dict, canonical
+from offprompt.records import Message, Usage, as_dict, as_list, canonical
 
 Kind: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Placement: TypeAlias = Literal["message", "part"]
@@ -25,10 +25,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A tool's answer to a call; `text` is all its text, in order."""
+    """A tool's answer to a call; `text` is all its text, in order. plain: there is nothing else, such as a picture."""
 
     call_id: str
     text: str
+    plain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,14 @@ class Shape(Protocol):
         """The message with other result texts, by call id."""
         ...
 
+    def documents(self, message: Message) -> list[tuple[int, str]]:
+        """Documents pasted into a user message beside the user's own words: place among the parts, and text."""
+        ...
+
+    def with_documents(self, message: Message, texts: Mapping[int, str]) -> Message:
+        """The message with text in place of documents, by their place."""
+        ...
+
     def result_messages(self, results: Sequence[Result], errors: frozenset[str] = frozenset()) -> list[Message]:
         """Tool results as messages of their own; `errors`: the call ids that failed."""
         ...
@@ -147,6 +156,22 @@ def plain(value: object, what: str) -> dict[str, Any]:
     if hasattr(value, "__next__") or hasattr(value, "__stream__") or type(value).__name__.endswith("Stream"):
         raise UnsupportedError("a stream was given where a whole reply is needed; call the model without stream=True")
     raise UsageError(f"{what} is a {type(value).__name__}; give the client's object or its dict")
+
+
+def parts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The content parts of a message; text content as one part, none for empty text."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return [as_dict(part) or {} for part in as_list(content) or []]
+
+
+def with_parts(message: Message, texts: Mapping[int, str]) -> Message:
+    """The message with text parts in place of others, by their place."""
+    if not texts:
+        return message
+    parts = [{"type": "text", "text": texts[at]} if at in texts else part for at, part in enumerate(parts_of(message))]
+    return {**message, "content": parts}
 
 
 def number(value: object) -> int | None:

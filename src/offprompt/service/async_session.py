@@ -1,0 +1,58 @@
+"""AsyncSession: a session for `async` code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionRecord
+from offprompt.service.session import Session
+
+
+class AsyncSession:
+    """`Session` with awaitable calls: the same names, arguments and errors; each runs in a worker thread."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def scope(self) -> Scope:
+        """Whose conversation it is."""
+        return self._session.scope
+
+    @property
+    def record(self) -> SessionRecord | None:
+        """See `Session.record`; one read of the store."""
+        return self._session.record
+
+    async def prepare(self, messages: Sequence[Any], *, show: Sequence[str] = ()) -> dict[str, Any]:
+        """See `Session.prepare`."""
+        return await asyncio.to_thread(self._session.prepare, messages, show=show)
+
+    async def absorb(self, reply: object) -> Reply:
+        """See `Session.absorb`."""
+        return await asyncio.to_thread(self._session.absorb, reply)
+
+    async def complete(
+        self,
+        call: Callable[..., Awaitable[object]],
+        messages: Sequence[Any],
+        *,
+        show: Sequence[str] = (),
+        **options: Any,
+    ) -> Reply:
+        """See `Session.complete`; `call` is awaited."""
+        reply = await self.absorb(await call(**{**await self.prepare(messages, show=show), **options}))
+        while not reply.done:
+            request = await self.prepare([*messages, *reply.messages])
+            reply = await self.absorb(await call(**{**request, **options}))
+        return reply
+
+    async def ledger(self) -> list[LedgerEntry]:
+        """See `Session.ledger`."""
+        return await asyncio.to_thread(self._session.ledger)
+
+    async def journal(self) -> list[JournalEntry]:
+        """See `Session.journal`."""
+        return await asyncio.to_thread(self._session.journal)

@@ -1,0 +1,147 @@
+"""First sight of messages: how each incoming message is sent, decided once and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from offprompt.records import Action, Body, JournalEntry, Message, Slot, compact, text_of
+from offprompt.service.conversation import Placed
+from offprompt.service.heads import shown_value
+from offprompt.service.ranking import rank
+from offprompt.service.turn import Turn
+from offprompt.wire.asking import asked_for
+from offprompt.wire.handles import escape_lookalikes, format_handle
+from offprompt.wire.head import frame
+from offprompt.wire.history import stub_text
+from offprompt.wire.scrub import scrub_text
+
+MAX_LABEL_CHARS = 80
+
+
+def first_sight(turn: Turn, placed: Placed, *, stub_tokens: int | None) -> JournalEntry:
+    """The entry of a new message with the forms in which it is sent; bodies go to the turn.
+
+    User text is escaped where it looks like a handle. Tool results are scrubbed; those over `stub_tokens`
+    (None: none) become stubs; an assistant message that we do not know again is scrubbed; answers stay.
+    """
+    entry, shape = placed.entry, turn.model.shape
+    message = placed.message
+    if entry.kind == "answer":
+        return entry
+    if entry.kind == "assistant":
+        changed = shape.map_text(message, lambda text: scrub_text(text, turn.secrets)[0])
+        return entry if changed is message else replace(entry, live=(changed,))
+    if entry.kind == "tool":
+        return _tool(turn, entry, message, stub_tokens)
+    changed = shape.map_text(message, escape_lookalikes)
+    bodies: list[str] = []
+    if stub_tokens is not None and entry.kind == "user":
+        documents = {
+            at: _stub(turn, text, "document", bodies)
+            for at, text in shape.documents(changed)
+            if turn.kit.tokenizer.count(text) > stub_tokens
+        }
+        changed = shape.with_documents(changed, documents)
+    live = None if changed is message else (changed,)
+    return replace(entry, live=live, bodies=tuple(bodies))
+
+
+def _tool(turn: Turn, entry: JournalEntry, message: Message, stub_tokens: int | None) -> JournalEntry:
+    """A client's tool results, scrubbed, escaped, stubbed; our own answers among them are put back as we gave them."""
+    shape, bodies = turn.model.shape, list[str]()
+    scrubbed: set[str] = set()
+
+    def cleaned(text: str) -> str:
+        text, names = scrub_text(text, turn.secrets)
+        scrubbed.update(names)
+        return text
+
+    changed = shape.map_text(message, cleaned)
+    if stub_tokens is not None:
+        texts = {
+            result.call_id: _stub(turn, result.text, "tool", bodies)
+            for result in shape.results(changed)
+            if result.plain and turn.kit.tokenizer.count(result.text) > stub_tokens
+        }
+        changed = shape.with_results(changed, texts)
+    for name in sorted(scrubbed):
+        turn.event("handle.scrub", name, why="a tool result held its value")
+    turn.issue(*scrubbed)
+    live = None if changed is message else (changed,)
+    return replace(entry, live=live, bodies=tuple(bodies))
+
+
+def _stub(turn: Turn, text: str, kind: str, bodies: list[str]) -> str:
+    """A stub in place of a long text; the text becomes a body of this session."""
+    body_id = turn.digest(f"body\n{text}")[:12]
+    label = " ".join(text[: MAX_LABEL_CHARS * 2].split())[:MAX_LABEL_CHARS]
+    turn.bodies[body_id] = Body(body_id, text, kind, label, turn.now, len(text.encode()))
+    turn.issue(f"@{body_id}")
+    turn.event("session.stub", f"@{body_id}", why=f"a long {kind}")
+    bodies.append(body_id)
+    return stub_text(text, handle=format_handle(f"@{body_id}"), kind=kind, language=turn.language)
+
+
+def with_shown(
+    turn: Turn, entry: JournalEntry, message: Message, *, show: Sequence[str], carded: Sequence[str], nonce: str
+) -> JournalEntry:
+    """The newest user message's entry with the values that it asks for, and those that the application shows.
+
+    Only `when_asked` slots are shown by themselves, best first, within the turn's budget; the frame stands for this
+    turn only: `settled` is the message without it.
+    """
+    chosen: list[tuple[Slot, str]] = []
+    for name in show:
+        slot = turn.slots.get(name)
+        if slot is None or slot.policy == "never":
+            reason = "there is no such slot" if slot is None else "its policy is never"
+            turn.warnings.append(f"show={name!r}: {reason}; it was not shown")
+        else:
+            chosen.append((slot, "application"))
+    taken = {slot.name for slot, _ in chosen} | set(carded)
+    askable = [slot for slot in turn.stored if slot.policy == "when_asked" and slot.name not in taken]
+    asked = asked_for(entry.text, {slot.name: slot.tags for slot in askable})
+    chosen += [(slot, asked[slot.name]) for slot in rank(askable, turn.now) if slot.name in asked]
+    fitting: list[Slot] = []
+    for slot, why in chosen:
+        tokens = turn.kit.tokenizer.count(text_of(slot.value))
+        if tokens > turn.left():
+            if why == "application":
+                turn.warnings.append(
+                    f"show={slot.name!r}: {tokens} tokens, {turn.left()} left of this turn's shown_tokens; not shown"
+                )
+            continue
+        if why != "application":
+            turn.slots.get(slot.name, actor="session")
+        turn.show(slot.name, why, tokens)
+        fitting.append(slot)
+    if not fitting:
+        return entry
+    base = dict(entry.live[0]) if entry.live else message
+    text = frame([shown_value(slot) for slot in fitting], nonce)
+    live = turn.model.shape.attach(text, base, turn.model.profile.placement)
+    return replace(entry, live=tuple(live), settled=(base,))
+
+
+def handle_form(turn: Turn, message: Message, written: Sequence[tuple[Action, str]]) -> Message:
+    """An assistant message whose own `mem_write` values are their handles; `written`: the writes done, with the slot.
+
+    What the model wrote out is in the store now; from the next request on it is a name.
+    """
+    arguments: dict[str, str] = {}
+    texts: list[tuple[str, str]] = []
+    for action, name in written:
+        given = {**action.arguments, "slot": name, "value": format_handle(name)}
+        if action.call_id:
+            arguments[action.call_id] = compact(given)
+        else:
+            texts.append((action.raw, compact({"action": action.name, **given})))
+
+    def replaced(text: str) -> str:
+        for raw, handle in texts:
+            text = text.replace(raw, handle, 1)
+        return text
+
+    shape = turn.model.shape
+    return shape.with_arguments(shape.map_text(message, replaced) if texts else message, arguments)

@@ -1,0 +1,280 @@
+"""Absorb: from a model's reply to what the application gets, and the change that records it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from offprompt.errors import UsageError
+from offprompt.records import (
+    MEMORY_ACTIONS,
+    Action,
+    JournalEntry,
+    LedgerEntry,
+    Message,
+    Parsed,
+    Receipt,
+    Refusal,
+    Reply,
+    SessionChange,
+    SessionRecord,
+    ToolCall,
+    fold_name,
+)
+from offprompt.service.accounting import close_entry, truncation_warning
+from offprompt.service.conversation import Conversation
+from offprompt.service.memory_actions import MemoryActions
+from offprompt.service.rendering import handle_form
+from offprompt.service.turn import Turn
+from offprompt.wire.actions import parse_actions
+from offprompt.wire.handles import BadHandle, Looked, Resolved, at_pointer, resolve_arguments, resolve_text
+from offprompt.wire.head import missing_text, receipt_text
+from offprompt.wire.shapes import RawReply, Result, identity
+from offprompt.wire.sizes import message_size
+
+MAX_ROUNDS: Final = 8
+CUT_OFF: Final = ("length", "max_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one call is told: now, and in later turns."""
+
+    call_id: str
+    live: str
+    settled: str
+    ok: bool
+
+
+@dataclass(slots=True)
+class _Work:
+    """What one reply leads to."""
+
+    answers: list[Answer] = field(default_factory=list[Answer])
+    receipts: list[Receipt] = field(default_factory=list[Receipt])
+    written: list[tuple[Action, str]] = field(default_factory=list[tuple[Action, str]])
+    tool_calls: list[ToolCall] = field(default_factory=list[ToolCall])
+    resolved: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Absorbed:
+    """The application's reply with the change to commit."""
+
+    reply: Reply
+    change: SessionChange
+
+
+class ReplyReader:
+    """Reads one reply; used once."""
+
+    def __init__(
+        self, turn: Turn, record: SessionRecord, conversation: Conversation, departed: Sequence[JournalEntry]
+    ) -> None:
+        self._turn, self._record, self._conversation = turn, record, conversation
+        self._departed, self._shape = departed, turn.model.shape
+        self._work = _Work()
+
+    def read(self, raw: RawReply) -> Absorbed:
+        """Run its actions, resolve its handles, record it."""
+        parent = self._record.sent_last
+        if not parent:
+            raise UsageError("absorb came before prepare; call prepare(messages) and send what it returns first")
+        key = self._conversation.reply_key(parent, raw.message)
+        parsed = parse_actions(raw.message)
+        self._run(parsed, key)
+        self._client_calls(raw.message)
+        text = self._resolve(parsed.text)
+        live = handle_form(self._turn, raw.message, self._work.written)
+        entries = self._entries(raw.message, live, parent, key)
+        done = self._is_done(parsed, text)
+        self._warn(raw, parsed)
+        reply = Reply(
+            done=done,
+            text=text,
+            raw_text=self._shape.text(raw.message),
+            tool_calls=tuple(self._work.tool_calls),
+            messages=tuple(self._messages(parent, entries)),
+            reads={name: value for name, value in self._turn.reads.items() if value is not None},
+            receipts=tuple(self._work.receipts),
+            refused=parsed.refused,
+            warnings=tuple(self._turn.warnings),
+        )
+        return Absorbed(reply, self._change(raw, entries, done=done))
+
+    def _run(self, parsed: Parsed, key: str) -> None:
+        actions = MemoryActions(self._turn, self._departed, key)
+        for at, action in enumerate(parsed.actions):
+            receipt = actions.run(action, at)
+            self._work.receipts.append(receipt)
+            self._work.answers.append(Answer(action.call_id, receipt.shown or receipt.text, receipt.text, receipt.ok))
+            if action.name == "mem_write" and receipt.ok:
+                self._work.written.append((action, receipt.name))
+        for refusal in parsed.refused:
+            text = receipt_text("refused", self._turn.language, name=refusal.why)
+            self._turn.event("action.refused", refusal.name, outcome="UsageError", why=refusal.why)
+            self._work.receipts.append(Receipt(refusal.name, text, ok=False))
+            self._work.answers.append(Answer(refusal.call_id, text, text, ok=False))
+
+    def _client_calls(self, message: Message) -> None:
+        """The client's calls with their handles resolved; one with a bad handle is answered by us, not run."""
+        for call in self._shape.calls(message):
+            if call.name in MEMORY_ACTIONS:
+                continue
+            resolved = resolve_arguments(call.arguments, self._lookup)
+            self._note(resolved, f"argument of {call.name}")
+            if resolved.bad:
+                text = receipt_text("bad_handle", self._turn.language, name=resolved.bad[0].text)
+                self._work.answers.append(Answer(call.call_id, text, text, ok=False))
+                continue
+            self._work.tool_calls.append(ToolCall(call.call_id, call.name, resolved.text))
+            if resolved.text != call.arguments:
+                self._work.resolved[call.call_id] = resolved.text
+
+    def _resolve(self, text: str) -> str:
+        resolved = resolve_text(text, self._lookup, missing=missing_text(self._turn.language))
+        self._note(resolved, "text")
+        return resolved.text
+
+    def _note(self, resolved: Resolved, where: str) -> None:
+        for used in resolved.used:
+            self._turn.event("handle.resolve", used.name, why=where)
+        for bad in resolved.bad:
+            self._turn.event("handle.bad", bad.name, outcome="HandleError", why=f"{bad.why} in {where}")
+            self._turn.warnings.append(f"the handle {bad.text} in {where} was not resolved: {_why(bad)}")
+
+    def _lookup(self, name: str, _pointer: str) -> Looked:
+        issued = {fold_name(each) for each in self._turn.issued}
+        if name not in issued:
+            return Looked("not_issued")
+        if name.startswith("@"):
+            body = self._turn.kit.sessions.body(self._turn.scope, name[1:])
+            return at_pointer(body.text, _pointer) if body is not None else self._earlier(name, _pointer)
+        slot = self._turn.slots.get(name, actor="session")
+        if slot is None:
+            return Looked("not_found")
+        # A secret goes nowhere by handle until its slot can name the places that it may go to.
+        return Looked("not_allowed") if slot.policy == "never" else at_pointer(slot.value, _pointer)
+
+    def _earlier(self, name: str, pointer: str) -> Looked:
+        found = next((entry for entry in self._departed if entry.key.startswith(name[1:])), None)
+        return Looked("not_found") if found is None else at_pointer(found.text, pointer)
+
+    def _entries(self, message: Message, live: Message, parent: str, key: str) -> list[JournalEntry]:
+        """The reply's entry, and those of our answers behind it."""
+        now = self._turn.now
+        turn = self._conversation.by_key[parent].turn
+        resolved = self._shape.with_arguments(self._shape.map_text(live, self._resolve_again), self._work.resolved)
+        entry = JournalEntry(
+            key,
+            parent,
+            turn,
+            "assistant",
+            now,
+            message,
+            resolved=None if resolved == live else resolved,
+            live=None if live is message else (live,),
+            text=self._shape.text(message),
+        )
+        entries = [entry]
+        for ours, settled in self._answer_messages():
+            ids = [result.call_id for result in self._shape.results(ours)]
+            last = entries[-1].key
+            answer_key = (
+                self._conversation.answer_key(last, ids)
+                if ids
+                else self._conversation.digest(f"{last}\n{identity(ours)}")
+            )
+            entries.append(
+                JournalEntry(
+                    answer_key,
+                    last,
+                    turn,
+                    "answer",
+                    now,
+                    ours,
+                    settled=None if settled == ours else (settled,),
+                    text=self._shape.text(settled),
+                )
+            )
+        return entries
+
+    def _resolve_again(self, text: str) -> str:
+        """The text as the application keeps it: events and warnings were noted the first time."""
+        return resolve_text(text, self._lookup, missing=missing_text(self._turn.language)).text
+
+    def _answer_messages(self) -> list[tuple[Message, Message]]:
+        """Our answers as messages, each with the form that later turns get."""
+        native = [answer for answer in self._work.answers if answer.call_id]
+        errors = frozenset(answer.call_id for answer in native if not answer.ok)
+        live = self._shape.result_messages([Result(each.call_id, each.live) for each in native], errors)
+        settled = self._shape.result_messages([Result(each.call_id, each.settled) for each in native], errors)
+        pairs = list(zip(live, settled, strict=True))
+        in_text = [answer for answer in self._work.answers if not answer.call_id]
+        if in_text:
+            now = "[memory]\n" + "\n".join(answer.live for answer in in_text)
+            later = "[memory]\n" + "\n".join(answer.settled for answer in in_text)
+            pairs.append(({"role": "user", "content": now}, {"role": "user", "content": later}))
+        return pairs
+
+    def _is_done(self, parsed: Parsed, text: str) -> bool:
+        """Whether the application is next: it has calls to run or an answer, or the model went round too often."""
+        if self._work.tool_calls or not self._work.answers:
+            return True
+        only_saved = all(action.name in ("mem_write", "mem_forget") for action in parsed.actions)
+        if only_saved and text.strip() and all(answer.ok and not answer.call_id for answer in self._work.answers):
+            return True
+        own = self._conversation.after(self._record.base, self._record.sent_last)
+        rounds = sum(entry.kind == "assistant" for entry in own) + 1
+        if rounds >= MAX_ROUNDS:
+            self._turn.warnings.append(f"the model asked its memory {rounds} times in one turn; it was stopped there")
+            return True
+        return False
+
+    def _messages(self, parent: str, entries: Sequence[JournalEntry]) -> list[dict[str, Any]]:
+        """All that the turn added behind what the application gave to prepare, as the application keeps it."""
+        own = self._conversation.after(self._record.base, parent) if parent != self._record.base else []
+        joined = bool(self._work.tool_calls) and self._shape.name == "anthropic"
+        shown = [*own, *(entries[:1] if joined else entries)]
+        return [dict(entry.resolved or (entry.live[0] if entry.live else entry.message)) for entry in shown]
+
+    def _warn(self, raw: RawReply, parsed: Parsed) -> None:
+        if raw.finish in CUT_OFF:
+            self._turn.warnings.append("the reply was cut off by its token limit; actions that it cut were not run")
+        for refusal in parsed.refused:
+            self._turn.warnings.append(_refused(refusal))
+        pending = self._record.pending
+        if pending is not None and (warning := truncation_warning(pending, raw.usage)):
+            self._turn.warnings.append(warning)
+
+    def _change(self, raw: RawReply, entries: Sequence[JournalEntry], *, done: bool) -> SessionChange:
+        record, turn = self._record, self._turn
+        ledger: tuple[LedgerEntry, ...] = ()
+        if record.pending is not None:
+            closed = close_entry(
+                record,
+                turn.digest,
+                out=message_size(raw.message, self._shape, turn.kit.tokenizer),
+                usage=raw.usage,
+                sheet=turn.model.sheet,
+                warnings=tuple(turn.warnings),
+            )
+            ledger = (closed,)
+            record = replace(record, last_hash=closed.hash, pending=None)
+        fresh = [entry for entry in entries if entry.key not in self._conversation.by_key]
+        record = replace(turn.into(record), open=not done, tail=entries[-1].key)
+        return SessionChange(record, tuple(fresh), tuple(turn.bodies.values()), ledger, tuple(turn.events))
+
+
+def _why(bad: BadHandle) -> str:
+    return {
+        "not_issued": "this session did not give it out",
+        "not_found": "nothing is stored there",
+        "not_allowed": "its policy is never",
+        "malformed": "it names nothing",
+    }[bad.why]
+
+
+def _refused(refusal: Refusal) -> str:
+    return f"an action was refused: {refusal.why}"

@@ -1,0 +1,190 @@
+"""The ledger entry of a request: its parts, what repeats, what was said, shown, leaked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from offprompt.records import Head, LedgerEntry, Message, SessionRecord, Size, compact
+from offprompt.service.conversation import Conversation, Placed, form_of, history_kind, sent_messages
+from offprompt.service.turn import Turn
+from offprompt.wire.history import History, Item, gone_line, place
+from offprompt.wire.leaks import find_values, unproven
+from offprompt.wire.shapes import identity
+from offprompt.wire.sizes import message_size, messages_size, text_size, tools_size
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A request before it takes its wire's shape.
+
+    indices  of the placed messages that are sent. noted: turns left, and a line says so. turn: the newest user
+             message's, along its branch. fixed: sizes of what stands before the history. head_digest: of its bytes.
+    """
+
+    placed: Sequence[Placed]
+    indices: Sequence[int]
+    noted: bool
+    turn: int
+    system: Sequence[Message]
+    head: Head
+    fixed: Mapping[str, Size]
+    head_digest: str
+
+
+class Sizes:
+    """Sizes of messages by journal key and form: what was rendered once is counted once."""
+
+    def __init__(self, turn: Turn, known: dict[tuple[str, str], Size]) -> None:
+        self._shape, self._tokenizer, self._known = turn.model.shape, turn.kit.tokenizer, known
+
+    def sent(self, placed: Placed, turn: int) -> Size:
+        """As sent in that turn."""
+        key = (placed.entry.key, form_of(placed.entry, turn))
+        if key not in self._known:
+            self._known[key] = messages_size(sent_messages(placed, turn), self._shape, self._tokenizer)
+        return self._known[key]
+
+    def whole(self, placed: Placed) -> Size:
+        """As it came."""
+        key = (placed.entry.key, "raw")
+        if key not in self._known:
+            self._known[key] = message_size(placed.message, self._shape, self._tokenizer)
+        return self._known[key]
+
+
+def fixed_sizes(
+    turn: Turn, system: Sequence[Message], tools: Sequence[Mapping[str, Any]], head: Head
+) -> dict[str, Size]:
+    """Sizes of what stands before the history, by the ledger's parts; tools: the client's own."""
+    count = turn.kit.tokenizer
+    texts = {"instructions": head.instructions, "directory": head.directory, "card": head.card}
+    return {
+        "system": messages_size(system, turn.model.shape, count),
+        **{part: text_size(text, count) for part, text in texts.items() if text},
+        "tools": tools_size(tools, count),
+        "memory_tools": tools_size(head.tools, count),
+    }
+
+
+def head_digest(turn: Turn, system: Sequence[Message], tools: Sequence[Mapping[str, Any]], head: Head) -> str:
+    """Digest of all that stands before the history; tools: all of them."""
+    return turn.digest("\n".join([*(identity(message) for message in system), head.text, compact(list(tools))]))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLedger:
+    """Accounts for one layout."""
+
+    turn: Turn
+    record: SessionRecord
+    conversation: Conversation
+    sizes: Sizes
+    layout: Layout
+    _gone: dict[str, int] = field(default_factory=dict[str, int])
+
+    def entry(self, cut: int) -> LedgerEntry:
+        """The entry, still without its reply; leaks are warnings and events. cut: turns that left."""
+        turn, values = self.turn, self.turn.values
+        said, leaked = self._found(values)
+        for name in leaked:
+            turn.event("slot.leak", name, outcome="LeakError", why="its value stands in text that we added")
+            turn.warnings.append(f"leak: the value of {name!r} stands in text that Offprompt added")
+        return LedgerEntry(
+            seq=self.record.requests + 1,
+            at=turn.now,
+            turn=self.record.turn,
+            model=turn.model.name,
+            parts={name: size for name, size in self._parts().items() if size.tokens},
+            prefix=self._prefix(),
+            outside=sum(slot.bytes for slot in turn.stored) + self._outside(),
+            said=tuple(said),
+            shown=tuple(turn.shown),
+            leaked=tuple(leaked),
+            unproven=tuple(unproven(values)),
+            cut=cut,
+            warnings=tuple(turn.warnings),
+        )
+
+    def _parts(self) -> dict[str, Size]:
+        parts = dict(self.layout.fixed)
+        if self.layout.noted:
+            parts["notes"] = self._note()
+        for at in self.layout.indices:
+            placed = self.layout.placed[at]
+            size, shown = self.sizes.sent(placed, self.layout.turn), self._shown(placed)
+            part = self._part(placed)
+            rest = Size(size.chars - shown.chars, size.tokens - shown.tokens)
+            parts[part] = parts.get(part, Size()) + rest
+            parts["shown"] = parts.get("shown", Size()) + shown
+        return parts
+
+    def _note(self) -> Size:
+        return text_size(gone_line(self.turn.language), self.turn.kit.tokenizer)
+
+    def _part(self, placed: Placed) -> str:
+        entry = placed.entry
+        if entry.kind == "answer":
+            live = form_of(entry, self.layout.turn) == "live"
+            return "shown" if live and entry.settled is not None else "receipts"
+        if entry.bodies:
+            return "stubs"
+        return "user" if entry.key == self.record.turn_key else "history"
+
+    def _shown(self, placed: Placed) -> Size:
+        """How much of the newest user message is the frame of shown values."""
+        entry = placed.entry
+        if entry.kind != "user" or entry.key != self.record.turn_key or entry.settled is None:
+            return Size()
+        base = [dict(message) for message in entry.settled]
+        own = messages_size(base, self.turn.model.shape, self.turn.kit.tokenizer)
+        whole = self.sizes.sent(placed, self.layout.turn)
+        return Size(whole.chars - own.chars, whole.tokens - own.tokens)
+
+    def _found(self, values: Mapping[str, str]) -> tuple[list[str], list[str]]:
+        """Names whose value stands in the client's and the model's words, and in ours without having been shown."""
+        layout, shape = self.layout, self.turn.model.shape
+        added, words = [layout.head.instructions, layout.head.directory], list[str]()
+        for at in layout.indices:
+            placed = layout.placed[at]
+            texts = [shape.text(message) for message in sent_messages(placed, layout.turn)]
+            (added if placed.entry.kind == "answer" else words).extend(texts)
+        shown = {shown.name for shown in self.turn.shown} | set(layout.head.carded)
+        unshown = {name: value for name, value in values.items() if name not in shown}
+        return find_values("\n".join(words), unshown), find_values("\n".join(added), unshown)
+
+    def _outside(self) -> int:
+        """Bytes of this conversation that are not in the request: turns that left, bodies behind stubs."""
+        kept = set(self.layout.indices)
+        gone = sum(len(each.entry.text.encode()) for at, each in enumerate(self.layout.placed) if at not in kept)
+        bodies = {body_id for at in kept for body_id in self.layout.placed[at].entry.bodies}
+        if not bodies:
+            return gone
+        stored = {body.body_id: body.bytes for body in self.turn.kit.sessions.bodies(self.turn.scope)}
+        stored |= {body_id: body.bytes for body_id, body in self.turn.bodies.items()}
+        return gone + sum(stored.get(body_id, 0) for body_id in bodies)
+
+    def _prefix(self) -> int:
+        """Tokens of the leading run that repeats the last request."""
+        layout = self.layout
+        if not self.record.sent_last or self.record.sent_head != layout.head_digest:
+            return 0
+        same = sum(size.tokens for size in layout.fixed.values())
+        before = self._sent_before()
+        now = [(layout.placed[at].entry.key, form_of(layout.placed[at].entry, layout.turn)) for at in layout.indices]
+        if layout.noted and before[:1] == now[:1]:
+            same += self._note().tokens
+        for at, old, new in zip(layout.indices, before, now, strict=False):
+            if old != new:
+                break
+            same += self.sizes.sent(layout.placed[at], layout.turn).tokens
+        return same
+
+    def _sent_before(self) -> list[tuple[str, str]]:
+        """Key and form of each message of the last request."""
+        record, chain = self.record, self.conversation.chain(self.record.sent_last)
+        start = next((at for at, entry in enumerate(chain) if entry.key == record.sent_start), 0)
+        kinds = [history_kind(entry) for entry in chain]
+        items = [Item(0, 0, turn, group, kind) for kind, (turn, group) in zip(kinds, place(kinds), strict=True)]
+        return [(chain[at].key, form_of(chain[at], record.sent_turn)) for at in History(items).indices(start)]

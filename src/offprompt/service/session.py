@@ -1,0 +1,146 @@
+"""Session: one conversation; prepares its requests and absorbs its replies."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from typing import Any
+
+from offprompt.errors import ConflictError
+from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionChange, SessionRecord, Size
+from offprompt.service.conversation import Conversation
+from offprompt.service.replies import ReplyReader
+from offprompt.service.request_ledger import Sizes
+from offprompt.service.requests import RequestBuilder
+from offprompt.service.session_kit import Model, SessionKit, SessionOptions
+from offprompt.service.turn import Turn
+from offprompt.wire.shapes import plain
+
+KEY_BYTES = 12
+
+
+class Session:
+    """One conversation. Its state is in the store: any process may go on with it, one call at a time.
+
+    A turn: `prepare` the messages, send what it returns, `absorb` the reply; while the reply is not done, prepare
+    `messages + reply.messages` again. `complete` does all of that. What is given is never changed.
+    """
+
+    def __init__(self, kit: SessionKit, scope: Scope, options: SessionOptions) -> None:
+        self._kit, self.scope, self._options = kit, scope, options
+        self._model = Model.of(options, kit)
+        self._lock = threading.Lock()
+        self._key: bytes | None = None
+        self._conversation = Conversation(self._model.shape, self._digest)
+        self._sizes: dict[tuple[str, str], Size] = {}
+
+    def prepare(self, messages: Sequence[Any], *, show: Sequence[str] = ()) -> dict[str, Any]:
+        """Keyword arguments for the client's call: model, messages, tools (Anthropic: system, max_tokens).
+
+        messages  the conversation so far, as dicts or SDK objects; the whole of it each time.
+        show      slots whose value the model shall see in this turn, whatever the user asks.
+        Stored    before it returns: the messages, how they are sent, the request's ledger entry.
+        Raises    UsageError for messages that are not of the wire, ConflictError while another call works on the
+                  session, BackendError if the store fails; then nothing is changed.
+        """
+        with self._exclusive():
+            record, turn = self._load()
+            given = [plain(message, "a message") for message in messages]
+            sizes = Sizes(turn, self._sizes)
+            builder = RequestBuilder(turn, record, self._options, self._conversation, sizes)
+            prepared = builder.build(given, show)
+            self._commit(prepared.change)
+            return prepared.request
+
+    def absorb(self, reply: object) -> Reply:
+        """The model's reply read: its actions run, its handles resolved.
+
+        reply    what the client's call returned, as object or dict; not a stream.
+        Again    absorbing the same reply once more changes nothing.
+        Raises   UsageError for another wire's reply or before any prepare, UnsupportedError for a stream,
+                 ConflictError while another call works on the session, BackendError if the store fails.
+        """
+        with self._exclusive():
+            record, turn = self._load()
+            raw = self._model.shape.reply(reply)
+            absorbed = ReplyReader(turn, record, self._conversation, self._departed(record)).read(raw)
+            self._commit(absorbed.change)
+            return absorbed.reply
+
+    def complete(
+        self, call: Callable[..., object], messages: Sequence[Any], *, show: Sequence[str] = (), **options: Any
+    ) -> Reply:
+        """The turn's reply: prepare, call, absorb, until the application is next.
+
+        call     such as `client.chat.completions.create`; gets the request and `options` as keyword arguments.
+        """
+        reply = self.absorb(call(**{**self.prepare(messages, show=show), **options}))
+        while not reply.done:
+            reply = self.absorb(call(**{**self.prepare([*messages, *reply.messages]), **options}))
+        return reply
+
+    @property
+    def record(self) -> SessionRecord | None:
+        """The session's record as stored, None before the first prepare."""
+        return self._kit.sessions.load(self.scope)
+
+    def ledger(self) -> list[LedgerEntry]:
+        """The ledger, oldest first; the newest request joins it when its reply is absorbed."""
+        return self._kit.sessions.ledger(self.scope)
+
+    def journal(self) -> list[JournalEntry]:
+        """All messages of the session in order of arrival, also those that left the prompt."""
+        return self._kit.sessions.journal(self.scope)
+
+    @contextmanager
+    def _exclusive(self) -> Generator[None]:
+        if not self._lock.acquire(blocking=False):
+            raise ConflictError(
+                f"another call works on session {self.scope.session!r} now; wait for it, or open a session of its own "
+                "for each conversation that runs at the same time"
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _load(self) -> tuple[SessionRecord, Turn]:
+        record = self._kit.sessions.load(self.scope) or self._new_record()
+        self._conversation.add(self._kit.sessions.journal(self.scope, after=self._conversation.seq))
+        return record, Turn.of(self._kit, record, self._model, self._digest)
+
+    def _new_record(self) -> SessionRecord:
+        now = self._kit.clock.now()
+        return SessionRecord(
+            self.scope,
+            model=self._options.model,
+            wire=self._model.shape.name,
+            policy=self._options.policy,
+            created_at=now,
+            used_at=now,
+            nonce=self._digest(f"nonce\n{self.scope.key}\n{now}")[:8],
+        )
+
+    def _commit(self, change: SessionChange) -> None:
+        self._kit.sessions.commit(change)
+        self._conversation.add(self._kit.sessions.journal(self.scope, after=self._conversation.seq))
+
+    def _digest(self, text: str) -> str:
+        """Keyed by the user's key, so that a digest says nothing to who does not hold it."""
+        if self._key is None:
+            self._key = self._kit.sessions.digest_key(self.scope)
+        return blake2b(text.encode("utf-8", "surrogatepass"), key=self._key, digest_size=KEY_BYTES).hexdigest()
+
+    def _departed(self, record: SessionRecord) -> list[JournalEntry]:
+        """The entries of this conversation that the last request did not hold."""
+        if not record.start or not record.sent_last:
+            return []
+        gone: list[JournalEntry] = []
+        for entry in self._conversation.chain(record.sent_last):
+            if entry.key == record.start:
+                break
+            if entry.key != record.turn_key:
+                gone.append(entry)
+        return gone

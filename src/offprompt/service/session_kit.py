@@ -1,0 +1,92 @@
+"""What a session is made of: the parts it shares, and the options it was opened with."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from offprompt.config import Settings
+from offprompt.errors import UsageError
+from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer
+from offprompt.service.slot_writer import Kit
+from offprompt.wire.prices import PriceSheet, sheet_for
+from offprompt.wire.profiles import SHAPES, Profile, profile_for
+from offprompt.wire.shapes import Shape
+
+HistoryPolicy: TypeAlias = Literal["auto", "off", "stub_at_once", "window", "stubs+window"]
+Mode: TypeAlias = Literal["off_prompt", "inline", "auto"]
+HISTORY_POLICIES: tuple[HistoryPolicy, ...] = ("auto", "off", "stub_at_once", "window", "stubs+window")
+MODES: tuple[Mode, ...] = ("off_prompt", "inline", "auto")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How a session was opened; see `BoundScope.session`."""
+
+    model: str = ""
+    wire: Literal["openai", "anthropic"] | None = None
+    system: str = ""
+    tools: tuple[Mapping[str, Any], ...] = ()
+    context_tokens: int | None = None
+    policy: HistoryPolicy = "auto"
+    mode: Mode = "off_prompt"
+    actions: Literal["tools", "text"] = "tools"
+
+    def __post_init__(self) -> None:
+        for what, value, known in (
+            ("policy", self.policy, HISTORY_POLICIES),
+            ("mode", self.mode, MODES),
+            ("actions", self.actions, ("tools", "text")),
+            ("wire", self.wire, (None, *SHAPES)),
+        ):
+            if value not in known:
+                raise UsageError(f"{what}={value!r}: it is one of {', '.join(str(each) for each in known)}")
+        if self.context_tokens is not None and self.context_tokens < 1:
+            raise UsageError(f"context_tokens={self.context_tokens!r}: give the model's window, a number above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKit:
+    """What sessions share."""
+
+    slots: SlotStore
+    sessions: SessionStore
+    clock: Clock
+    tokenizer: Tokenizer
+    settings: Settings
+    sheets: Sequence[PriceSheet]
+
+    @property
+    def slot_kit(self) -> Kit:
+        """The part of it that slots need."""
+        return Kit(self.slots, self.clock, self.tokenizer, self.settings)
+
+    def sheet(self, model: str) -> PriceSheet | None:
+        """The model's price sheet, or None if none is known."""
+        return sheet_for(model, self.sheets)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What a session knows of its model."""
+
+    name: str
+    profile: Profile
+    shape: Shape
+    sheet: PriceSheet | None
+    context_tokens: int
+
+    @classmethod
+    def of(cls, options: SessionOptions, kit: SessionKit) -> Model:
+        """The options filled up by the model's profile and price sheet, then by the settings."""
+        profile, sheet = profile_for(options.model), kit.sheet(options.model)
+        known = profile.context_tokens or (sheet.context_tokens if sheet is not None else 0)
+        context = options.context_tokens or known or kit.settings.context_tokens
+        return cls(options.model, profile, SHAPES[options.wire or profile.wire], sheet, context)
+
+
+def date_of(at: float) -> str:
+    """The day of a time, UTC, as shown beside a value."""
+    return dt.datetime.fromtimestamp(at, tz=dt.UTC).date().isoformat()

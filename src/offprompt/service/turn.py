@@ -1,0 +1,131 @@
+"""The state of one session while a call works on it: taken from the record, put back into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from offprompt.protocols import run
+from offprompt.records import (
+    Body,
+    Event,
+    JournalEntry,
+    ListSlots,
+    Scope,
+    SessionRecord,
+    Shown,
+    Slot,
+    SlotQuery,
+    text_of,
+)
+from offprompt.service.session_kit import Model, SessionKit
+from offprompt.service.slots import Slots
+from offprompt.wire.head import Language
+
+
+@dataclass(slots=True)
+class Turn:
+    """What a prepare or absorb changes before it is committed as a whole."""
+
+    kit: SessionKit
+    scope: Scope
+    model: Model
+    language: Language
+    now: float
+    digest: Callable[[str], str]
+    issued: dict[str, None]
+    shown: list[Shown]
+    spent: int
+    reads: dict[str, Any]
+    tainted: bool
+    entries: list[JournalEntry] = field(default_factory=list[JournalEntry])
+    bodies: dict[str, Body] = field(default_factory=dict[str, Body])
+    events: list[Event] = field(default_factory=list[Event])
+    warnings: list[str] = field(default_factory=list[str])
+    _slots: list[Slot] | None = None
+
+    @classmethod
+    def of(cls, kit: SessionKit, record: SessionRecord, model: Model, digest: Callable[[str], str]) -> Turn:
+        """The record's state, open for changes."""
+        language: Language = "zh" if record.language == "zh" else "en"
+        return cls(
+            kit,
+            record.scope,
+            model,
+            language,
+            kit.clock.now(),
+            digest,
+            dict.fromkeys(record.issued),
+            list(record.shown),
+            record.spent,
+            dict.fromkeys(record.reads),
+            record.tainted,
+        )
+
+    def into(self, record: SessionRecord) -> SessionRecord:
+        """The record with this state, one revision on."""
+        return replace(
+            record,
+            revision=record.revision + 1,
+            used_at=self.now,
+            issued=tuple(self.issued),
+            shown=tuple(self.shown),
+            spent=self.spent,
+            reads=tuple(self.reads),
+            tainted=self.tainted,
+        )
+
+    @property
+    def slots(self) -> Slots:
+        """The slots that the session sees."""
+        return Slots(self.kit.slot_kit, self.scope)
+
+    @property
+    def stored(self) -> list[Slot]:
+        """The slots that the session inherits, parts and all; read once a call."""
+        if self._slots is None:
+            self._slots = run(self.kit.slots, ListSlots(SlotQuery(self.scope, "inherit")))
+        return self._slots
+
+    def changed(self) -> None:
+        """Slots were written: read them again."""
+        self._slots = None
+
+    @property
+    def values(self) -> dict[str, str]:
+        """All values that the session could ask for, as text, by name."""
+        return {slot.name: text_of(slot.value) for slot in self.stored if not slot.parts}
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """Values that tool results may not carry in: `never` always, others from 24 characters (12 Han)."""
+        return {
+            slot.name: text_of(slot.value)
+            for slot in self.stored
+            if not slot.parts and (slot.policy == "never" or _long(text_of(slot.value)))
+        }
+
+    def left(self) -> int:
+        """Tokens of values that this turn may still show."""
+        return max(self.kit.settings.shown_tokens - self.spent, 0)
+
+    def show(self, name: str, why: str, tokens: int) -> None:
+        """Note that a value is shown."""
+        self.issue(name)
+        self.shown.append(Shown(name, why, tokens))
+        self.spent += tokens
+        self.event("slot.show", name, why=why)
+
+    def issue(self, *names: str) -> None:
+        """Let handles of these names work in this session."""
+        self.issued.update(dict.fromkeys(names))
+
+    def event(self, op: str, name: str = "", *, why: str = "", outcome: str = "ok") -> None:
+        """Note an operation; never a value."""
+        self.events.append(Event(self.now, self.scope, op, "session", name[:64], outcome=outcome, why=why[:200]))
+
+
+def _long(text: str) -> bool:
+    han = sum("\u3400" <= char <= "\u9fff" for char in text)
+    return len(text) + han >= 24
