@@ -129,7 +129,13 @@ def form_of(entry: JournalEntry, turn: int) -> str:
 
 
 def sent_messages(placed: Placed, turn: int) -> list[Message]:
-    """The messages that stand for an incoming one in a request of that turn."""
+    """The messages that stand for an incoming one in a request of that turn.
+
+    Our answers, and replies whose handles the application got resolved, go as we know them, whatever came back.
+    """
     entry = placed.entry
     form = entry.settled if form_of(entry, turn) == "settled" else entry.live
-    return [placed.message] if form is None else [dict(message) for message in form]
+    if form is not None:
+        return [dict(message) for message in form]
+    ours = entry.kind == "answer" or entry.resolved is not None
+    return [dict(entry.message)] if ours else [placed.message]
