@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -21,9 +20,9 @@ from offprompt.records import (
     SlotVersion,
     Trust,
     clean_name,
-    compact,
     fold_name,
 )
+from offprompt.stores._values import own_schema, storable, stored_value
 
 Outcome: TypeAlias = Literal["written", "forgotten", "restored"]
 
@@ -74,11 +73,6 @@ def lookup_form(name: str) -> str:
     return fold_name(storable(name))
 
 
-def storable(text: str) -> str:
-    """The text with lone surrogates replaced, so that every engine can keep it."""
-    return text.encode("utf-8", "replace").decode()
-
-
 def is_replay(op: PutSlot, row: Slot | None, marks: Sequence[Mark], *, now: float) -> bool:
     """Whether a kept version came from this very write."""
     if op.op_key is None or row is None or _is_gone(row, now, op.limits.undo_s):
@@ -106,7 +100,7 @@ def plan_put(
     check_version(name, current, op.if_version)
     if current is not None and current.trust == "user" and op.trust == "tool":
         raise _untrusted(name, "replace", "write another name, or let the user or the application write it")
-    text, value = _as_stored(name, op.value)
+    text, value = stored_value(name, op.value)
     size = len(text.encode())
     if size > op.limits.max_bytes:
         raise LimitError(
@@ -237,23 +231,6 @@ def _untrusted(name: str, verb: str, way_out: str) -> ConflictError:
     )
 
 
-def _as_stored(name: str, value: Json) -> tuple[str, Json]:
-    """The value's text as the limit counts it, and the value as a reader will get it."""
-    try:
-        encoded = compact(value)
-        encoded.encode()
-        return (value if isinstance(value, str) else encoded), json.loads(encoded)
-    except UnicodeEncodeError as exc:
-        raise UsageError(
-            f"the value for slot {name!r} holds half a character (a lone surrogate); pass valid text"
-        ) from exc
-    except (TypeError, ValueError, RecursionError) as exc:
-        raise UsageError(
-            f"the value for slot {name!r} (a {type(value).__name__}) is not JSON; "
-            "pass text, finite numbers, true, false, null, lists, or objects with text keys"
-        ) from exc
-
-
 def _written(op: PutSlot, name: str, value: Json, current: Slot | None, now: float) -> Slot:
     ttl_s, sliding = (current.ttl_s, current.sliding) if current is not None else (None, False)
     if op.ttl_s is not DEFAULT:
@@ -282,22 +259,13 @@ def _written(op: PutSlot, name: str, value: Json, current: Slot | None, now: flo
         importance=importance,
         uses=current.uses if current is not None else 0,
         used_at=current.used_at if current is not None else None,
-        schema=_own_schema(name, _first(op.schema, current.schema if current is not None else None, None)),
+        schema=own_schema(name, _first(op.schema, current.schema if current is not None else None, None)),
         parts=op.parts,
     )
 
 
 def _first(given: Any, kept: Any, default: Any) -> Any:
     return given if given is not None else kept if kept is not None else default
-
-
-def _own_schema(name: str, schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    if schema is None:
-        return None
-    try:
-        return json.loads(json.dumps(schema, allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as exc:
-        raise UsageError(f"the schema for slot {name!r} is not JSON; pass a JSON schema as a dict") from exc
 
 
 def _surplus(kept: Sequence[Mark], keep_versions: int) -> tuple[int, ...]:

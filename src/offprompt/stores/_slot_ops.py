@@ -26,6 +26,7 @@ from offprompt.records import (
     fold_name,
 )
 from offprompt.stores import _rules as rules
+from offprompt.stores._values import storable
 
 READ_OPS: Final = (GetSlot, ListSlots, SlotHistory)
 """Ops that a read transaction can serve; uses and slides that they leave are the table's to keep."""
@@ -225,12 +226,12 @@ def _timer(now: float, scope: Scope, op: str, actor: str) -> Callable[..., Event
             now,
             scope,
             op,
-            rules.storable(actor),
-            slot.name if slot is not None else rules.storable(name[:80]),
+            storable(actor),
+            slot.name if slot is not None else storable(name[:80]),
             version=slot.version if slot is not None else 0,
             bytes=slot.bytes if slot is not None else 0,
             outcome="ok" if slot is not None else outcome,
-            why=rules.storable(why),
+            why=storable(why),
             duration_s=time.perf_counter() - started,
         )
 

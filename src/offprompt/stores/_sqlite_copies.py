@@ -11,12 +11,17 @@ from pathlib import Path
 
 from offprompt.errors import BackendError, UsageError
 from offprompt.stores import _sqlite_files as files
+from offprompt.stores._sqlite_connection import is_busy
 from offprompt.stores._sqlite_schema import FORMAT, format_of, migrate
 
 
 def empty_log(connection: sqlite3.Connection) -> None:
     """Move the write-ahead log into the file and cut it to nothing; left for later while others use it."""
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except sqlite3.OperationalError as exc:
+        if not is_busy(exc):
+            raise
 
 
 def integrity(connection: sqlite3.Connection) -> str:

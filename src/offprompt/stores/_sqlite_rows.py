@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from offprompt.records import Event, Scope, Slot, SlotVersion, fold_name
-from offprompt.stores._rules import storable
+from offprompt.stores._values import storable
 
 SLOT_ROWS: Final = (
     "SELECT s.app, s.user, s.agent, s.session, s.name, v.value, s.version, v.policy, v.trust, v.source, v.actor, "

@@ -90,8 +90,10 @@ class SqliteStore:
     def close(self) -> None:
         """See SlotStore."""
         if not self._db.is_closed:
-            self.flush()
-            self._db.close()
+            try:
+                self.flush()
+            finally:
+                self._db.close()
 
     def digest_key(self, scope: Scope) -> bytes:
         """See SessionStore."""
