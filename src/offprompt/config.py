@@ -50,6 +50,9 @@ class Settings:
     stub_tokens: int = _setting(600, "Tokens above which a tool result or pasted document becomes a stub.")
     window_high_tokens: int = _setting(8000, "History tokens above which the window cuts.")
     window_low_tokens: int = _setting(4000, "History tokens that a cut leaves.")
+    on_trouble: Literal["pass", "raise"] = _setting(
+        "pass", "When the store fails in a session: `pass`: go on without memory and say so. `raise`: an error."
+    )
     language: Literal["", "en", "zh"] = _setting("", "Language of instructions and messages; empty: by the text.")
     prices: str = _setting("", "A TOML file of price sheets that goes before the built-in ones.")
 

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any
 
-from offprompt.errors import ConflictError
-from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionChange, SessionRecord, Size
+from offprompt.errors import BackendError, ConflictError
+from offprompt.records import Head, JournalEntry, LedgerEntry, Reply, Scope, SessionChange, SessionRecord, Size
 from offprompt.service.conversation import Conversation
 from offprompt.service.replies import ReplyReader
 from offprompt.service.request_ledger import Sizes
 from offprompt.service.requests import RequestBuilder
 from offprompt.service.session_kit import Model, SessionKit, SessionOptions
+from offprompt.service.trouble import WithoutMemory
 from offprompt.service.turn import Turn
 from offprompt.wire.shapes import plain
 
@@ -35,6 +36,7 @@ class Session:
         self._key: bytes | None = None
         self._conversation = Conversation(self._model.shape, self._digest)
         self._sizes: dict[tuple[str, str], Size] = {}
+        self._without = WithoutMemory(self._model.shape, options)
 
     def prepare(self, messages: Sequence[Any], *, show: Sequence[str] = ()) -> dict[str, Any]:
         """Keyword arguments for the client's call: model, messages, tools (Anthropic: system, max_tokens).
@@ -42,32 +44,58 @@ class Session:
         messages  the conversation so far, as dicts or SDK objects; the whole of it each time.
         show      slots whose value the model shall see in this turn, whatever the user asks.
         Stored    before it returns: the messages, how they are sent, the request's ledger entry.
+        Trouble   if the store fails, the client's messages go as they are and the reply's warnings say so; with the
+                  setting `on_trouble="raise"` a BackendError comes instead.
         Raises    UsageError for messages that are not of the wire, ConflictError while another call works on the
-                  session, BackendError if the store fails; then nothing is changed.
+                  session; then nothing is changed.
         """
         with self._exclusive():
-            record, turn = self._load()
             given = [plain(message, "a message") for message in messages]
-            sizes = Sizes(turn, self._sizes)
-            builder = RequestBuilder(turn, record, self._options, self._conversation, sizes)
-            prepared = builder.build(given, show)
-            self._commit(prepared.change)
-            return prepared.request
+            try:
+                request = self._prepared(given, show)
+            except BackendError as exc:
+                if self._kit.settings.on_trouble == "raise":
+                    raise
+                return self._without.request(given, exc)
+            self._without.cause = ""
+            return request
+
+    def _prepared(self, given: list[dict[str, Any]], show: Sequence[str]) -> dict[str, Any]:
+        record, turn = self._load()
+        sizes = Sizes(turn, self._sizes)
+        builder = RequestBuilder(turn, record, self._options, self._conversation, sizes)
+        prepared = builder.build(given, show)
+        self._commit(prepared.change)
+        self._without.head = prepared.change.record.head or Head()
+        self._without.language = turn.language
+        return prepared.request
 
     def absorb(self, reply: object) -> Reply:
         """The model's reply read: its actions run, its handles resolved.
 
         reply    what the client's call returned, as object or dict; not a stream.
         Again    absorbing the same reply once more changes nothing.
+        Trouble  if the store fails, the reply comes as it is, memory calls are told so, and a warning says it.
         Raises   UsageError for another wire's reply or before any prepare, UnsupportedError for a stream,
-                 ConflictError while another call works on the session, BackendError if the store fails.
+                 ConflictError while another call works on the session.
         """
         with self._exclusive():
-            record, turn = self._load()
-            raw = self._model.shape.reply(reply)
-            absorbed = ReplyReader(turn, record, self._conversation, self._departed(record)).read(raw)
-            self._commit(absorbed.change)
-            return absorbed.reply
+            if self._without.cause:
+                return self._without.reply(reply)
+            try:
+                return self._absorbed(reply)
+            except BackendError as exc:
+                if self._kit.settings.on_trouble == "raise":
+                    raise
+                self._without.cause = f"memory is not available, this reply was not recorded: {exc}"
+                return self._without.reply(reply)
+
+    def _absorbed(self, reply: object) -> Reply:
+        record, turn = self._load()
+        raw = self._model.shape.reply(reply)
+        absorbed = ReplyReader(turn, record, self._conversation, self._departed(record)).read(raw)
+        self._commit(absorbed.change)
+        return absorbed.reply
 
     def complete(
         self, call: Callable[..., object], messages: Sequence[Any], *, show: Sequence[str] = (), **options: Any

@@ -1,0 +1,127 @@
+"""A store that fails must not take the agent with it: sessions go on without memory, and say so."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from offprompt.config import Settings
+from offprompt.errors import BackendError
+from offprompt.models.tokenizers import tokenizer_for
+from offprompt.records import SessionChange, SlotOp
+from offprompt.service.offprompt import Offprompt, Parts
+from offprompt.service.session import Session
+from offprompt.stores.in_process import InProcessStore
+from offprompt.testing import MovedClock
+from offprompt.wire.prices import builtin_sheets
+from offprompt.wire.transcript import check_transcript
+
+
+class BreakableStore(InProcessStore):
+    """An in-process store that fails while `broken`."""
+
+    broken = False
+
+    def batch(self, ops: Sequence[SlotOp[Any]]) -> list[Any]:
+        self._check()
+        return super().batch(ops)
+
+    def commit(self, change: SessionChange) -> None:
+        self._check()
+        super().commit(change)
+
+    def _check(self) -> None:
+        if self.broken:
+            raise BackendError("the disk is full")
+
+
+def opened(store: BreakableStore, settings: Settings | None = None) -> Session:
+    clock = MovedClock(1_800_000_000.0)
+    settings = settings or Settings()
+    mem = Offprompt(Parts(store, store, clock, tokenizer_for(""), settings, builtin_sheets(), tokenizer_for))
+    return mem.scope(user="ann").session("s1", model="gpt-4o-mini", system="Be kind.")
+
+
+def text_reply(text: str) -> dict[str, Any]:
+    return {"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]}
+
+
+def call_reply(name: str, arguments: str, call_id: str = "c1") -> dict[str, Any]:
+    call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}}]}
+
+
+@pytest.fixture(autouse=True)
+def quiet_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "offprompt")
+
+
+def test_a_failing_store_leaves_the_agent_alive_and_is_named_in_the_reply() -> None:
+    store = BreakableStore(MovedClock(1_800_000_000.0))
+    session = opened(store)
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "hello"}]
+    first = session.prepare(messages)
+    reply = session.absorb(text_reply("hi"))
+    messages += [*reply.messages, {"role": "user", "content": "and now?"}]
+    store.broken = True
+    request = session.prepare(messages)
+    assert request["messages"][0] == first["messages"][0], "the head is kept, so the prefix stays"
+    assert request["messages"][1:] == messages
+    reply = session.absorb(text_reply("still here: [[mem:city]]"))
+    assert reply.done
+    assert reply.text == "still here: (not found)"
+    assert "the disk is full" in reply.warnings[0]
+
+
+def test_memory_calls_are_told_that_memory_is_not_there_and_client_calls_still_run() -> None:
+    store = BreakableStore(MovedClock(1_800_000_000.0))
+    session = opened(store)
+    store.broken = True
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "I am Ann"}]
+    session.prepare(messages)
+    reply = session.absorb(call_reply("mem_write", '{"slot":"name","value":"Ann"}'))
+    assert not reply.done
+    assert reply.messages[-1]["content"] == "memory is not available now"
+    again = session.prepare([*messages, *reply.messages])
+    assert check_transcript(again["messages"], wire="openai") == []
+    reply = session.absorb(call_reply("weather", '{"city":"Rome"}', "c2"))
+    assert reply.done
+    assert [call.name for call in reply.tool_calls] == ["weather"]
+    assert [message["role"] for message in reply.messages] == ["assistant", "tool", "assistant"]
+
+
+def test_memory_comes_back_with_the_store() -> None:
+    store = BreakableStore(MovedClock(1_800_000_000.0))
+    session = opened(store)
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "hello"}]
+    store.broken = True
+    session.prepare(messages)
+    messages += session.absorb(text_reply("hi")).messages
+    store.broken = False
+    messages.append({"role": "user", "content": "I am Ann"})
+    session.prepare(messages)
+    reply = session.absorb(call_reply("mem_write", '{"slot":"name","value":"Ann"}'))
+    assert reply.receipts[0].ok
+    assert not reply.warnings
+    assert [entry.text for entry in session.journal()][:3] == ["hello", "hi", "I am Ann"]
+
+
+def test_a_store_that_fails_at_absorb_loses_no_text() -> None:
+    store = BreakableStore(MovedClock(1_800_000_000.0))
+    session = opened(store)
+    session.prepare([{"role": "user", "content": "hello"}])
+    store.broken = True
+    reply = session.absorb(text_reply("an answer"))
+    assert reply.text == "an answer"
+    assert "was not recorded" in reply.warnings[0]
+
+
+def test_on_trouble_raise_gives_the_error() -> None:
+    store = BreakableStore(MovedClock(1_800_000_000.0))
+    session = opened(store, Settings(on_trouble="raise"))
+    store.broken = True
+    with pytest.raises(BackendError, match="the disk is full"):
+        session.prepare([{"role": "user", "content": "hello"}])
