@@ -46,6 +46,8 @@ def test_nothing_is_left_undone() -> None:
 def test_no_broad_except_in_the_package() -> None:
     wrong: list[str] = []
     for path in sources():
+        if path.parent.name == "testing":  # suites gather what threads raised, and report it
+            continue
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.ExceptHandler):
                 caught = ast.unparse(node.type) if node.type else ""

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from offprompt import __version__
-from offprompt.cli import care, lists, slots
+from offprompt.cli import care, demo, lists, slots
 from offprompt.cli.call import (
     Agent,
     App,
@@ -23,8 +23,10 @@ from offprompt.cli.call import (
     Shared,
     Url,
     User,
+    command,
 )
 from offprompt.cli.errors import INTERRUPTED, CommandLineError, report
+from offprompt.cli.replay import replay
 from offprompt.errors import OffpromptError
 
 app = typer.Typer(
@@ -62,7 +64,9 @@ def options(
     ctx.obj = replace(ctx.obj, options=Options(url, user, agent, session, app, shared, json, lang, config))
 
 
-for family in (slots, lists, care):
+slots.mount(app)
+command(app, "replay")(replay)
+for family in (demo, lists, care):
     family.mount(app)
 
 

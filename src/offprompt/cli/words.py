@@ -59,7 +59,34 @@ CHINESE: Final = {
     "removed": "已移除",
     "slots": "个槽位",
     "sessions": "个会话",
-    "per million tokens": "每百万词元",
+    "SCRIPTED: a script stands in for the language model. It reads nothing but the request it is given.": (
+        "脚本演示：这里由脚本代替语言模型，它只读取收到的请求。"
+    ),
+    "A memory as small as this one may as well stand in the prompt once: mode='inline' does that.": (
+        "这么小的记忆不妨直接放进提示一次：mode='inline' 就是这样做的。"
+    ),
+    "A replay of an agent's log that was made up just now, without any model:": (
+        "下面重放一份刚刚生成的代理日志，不调用任何模型："
+    ),
+    "… other subjects …": "……聊别的话题……",
+    "memory": "记忆",
+    "turn": "轮次",
+    "user": "用户",
+    "Where the name stood, request by request": "名字出现在哪些请求里",
+    "s: in the user's or model's own words   !: shown, because asked for   ·: not a word of it": (
+        "s：用户或模型自己说的   !：因被问到而展示   ·：完全没有"
+    ),
+    "values pasted each turn": "每轮粘贴全部值",
+    "off the prompt": "不进提示",
+    "input tokens": "输入令牌",
+    "of them memory": "其中记忆",
+    "of them conversation": "其中对话",
+    "tokens of a request, mean": "每次请求平均令牌",
+    "requests into which a memory put the name": "由记忆放入名字的请求数",
+    "right answers of 2": "两问答对",
+    "picture": "图",
+    "no such file": "没有这个文件",
+    "per million tokens": "每百万令牌",
 }
 
 

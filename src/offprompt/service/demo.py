@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final, Literal
@@ -17,8 +17,9 @@ Create = Callable[..., Mapping[str, Any]]
 Where = Literal["none", "said", "shown"]
 
 TURNS_A_SESSION: Final = 25
-WINDOW: Final = {"window_high_tokens": 600, "window_low_tokens": 300}
-"""So small that the turn which says the name leaves the prompt while the demonstration lasts."""
+HIGH_TOKENS: Final = 600
+LOW_TOKENS: Final = 300
+"""The window, so small that the turn which says the name leaves the prompt while the demonstration lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +48,14 @@ def script(language: Language) -> Script:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One request: its tokens (of its JSON), and where the name stood in it."""
+    """One request: its tokens (of its JSON), how many of them the memory takes, and where the name stood in it.
+
+    memory   traditionally the values; off the prompt tools, instructions, names, receipts, and what was shown.
+    name     `said`: only in words of the user or the model; `shown`: a memory put it there; `none`: nowhere.
+    """
 
     tokens: int
+    memory: int
     name: Where
 
 
@@ -67,10 +73,9 @@ class PlayedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One way of carrying the conversation. `head`: tokens of tools, instructions and names in each request."""
+    """One way of carrying the conversation."""
 
     turns: tuple[PlayedTurn, ...]
-    head: int = 0
 
     @property
     def requests(self) -> list[Sent]:
@@ -82,30 +87,35 @@ class Played:
         """Input tokens of all requests."""
         return sum(sent.tokens for sent in self.requests)
 
+    @property
+    def memory(self) -> int:
+        """How many of them the memory takes."""
+        return sum(sent.memory for sent in self.requests)
+
 
 def play(scope: BoundScope, create: Create, told: Script, tokenizer: Tokenizer) -> Played:
-    """The conversation with memory off the prompt; the scope's memory was opened with `WINDOW`."""
+    """The conversation with memory off the prompt; the scope's memory was opened with this small window."""
     for name, value in told.known.items():
         scope.write(name, value)
     turns: list[PlayedTurn] = []
-    head = 0
     for number, words in enumerate(told.sessions, 1):
         session = scope.session(f"demo-{number}", model="gpt-4o-mini", system=told.system, policy="window")
         messages: list[Message] = []
         for said in words:
             messages.append({"role": "user", "content": said})
             request = session.prepare(messages)
-            requests = [_sent(request, told.name, tokenizer)]
-            head = head or _head_tokens(request, told, tokenizer)
+            requests = [_sent(request, told, tokenizer)]
             reply = session.absorb(create(**request))
+            receipts = list(reply.receipts)
             while not reply.done:
                 request = session.prepare([*messages, *reply.messages])
-                requests.append(_sent(request, told.name, tokenizer))
+                requests.append(_sent(request, told, tokenizer))
                 reply = session.absorb(create(**request))
+                receipts.extend(reply.receipts)
             messages.extend(reply.messages)
-            actions = tuple(f"{receipt.action}: {receipt.text}" for receipt in reply.receipts)
-            turns.append(PlayedTurn(number, len(turns) + 1, said, reply.text, actions, tuple(requests)))
-    return Played(tuple(turns), head)
+            done = tuple(f"{receipt.action}: {receipt.text}" for receipt in receipts)
+            turns.append(PlayedTurn(number, len(turns) + 1, said, reply.text, done, tuple(requests)))
+    return Played(tuple(turns))
 
 
 def play_traditional(create: Create, told: Script, tokenizer: Tokenizer) -> Played:
@@ -121,25 +131,23 @@ def play_traditional(create: Create, told: Script, tokenizer: Tokenizer) -> Play
             choice = as_dict((as_list(create(**request)["choices"]) or [{}])[0]) or {}
             message = as_dict(choice.get("message")) or {}
             messages.append(message)
-            sent = _sent(request, told.name, tokenizer)
+            sent = _sent(request, told, tokenizer)
             turns.append(PlayedTurn(number, len(turns) + 1, said, str(message.get("content")), (), (sent,)))
             if told.name in said:
                 known["user_name"] = told.name
     return Played(tuple(turns))
 
 
-def _sent(request: Mapping[str, Any], name: str, tokenizer: Tokenizer) -> Sent:
-    parts = [*(as_list(request.get("tools")) or []), *(as_list(request.get("messages")) or [])]
-    texts = [compact(part) for part in parts]
-    holding = [text for text in texts if name in text]
-    # The user and the model may have said it; all else that holds it was put there by a memory.
-    added = [text for text in holding if '"system"' in text[:20] or "<memory " in text or '"tool"' in text[:20]]
-    where: Where = "shown" if added else "said" if holding else "none"
-    return Sent(sum(tokenizer.count(text) for text in texts), where)
-
-
-def _head_tokens(request: Mapping[str, Any], told: Script, tokenizer: Tokenizer) -> int:
-    messages: Sequence[Any] = as_list(request.get("messages")) or []
-    system = str((as_dict(messages[0]) or {}).get("content", ""))
-    tools = sum(tokenizer.count(compact(tool)) for tool in as_list(request.get("tools")) or [])
-    return tools + tokenizer.count(system) - tokenizer.count(told.system)
+def _sent(request: Mapping[str, Any], told: Script, tokenizer: Tokenizer) -> Sent:
+    tokens = memory = 0
+    where: Where = "none"
+    for part in (*(as_list(request.get("tools")) or []), *(as_list(request.get("messages")) or [])):
+        text, role = compact(part), str((as_dict(part) or {}).get("role", "tools"))
+        count = tokenizer.count(text)
+        tokens += count
+        ours = role in ("tools", "system", "tool") or "<memory " in text
+        if ours:
+            memory += count - (tokenizer.count(told.system) if role == "system" else 0)
+        if any(word in text for word in told.name.split()):
+            where = "shown" if ours or where == "shown" else "said"
+    return Sent(tokens, memory, where)

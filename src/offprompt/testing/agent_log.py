@@ -11,6 +11,9 @@ _GOODS: Final = {
     "en": ("desk lamp", "rain jacket", "espresso mill", "bicycle bell", "travel adapter", "wool blanket", "notebook"),
     "zh": ("台灯", "雨衣", "磨豆机", "车铃", "旅行插头", "羊毛毯", "笔记本"),
 }
+OLDER: Final = 5
+"""How many tasks ago the ticket was opened that a later task closes."""
+
 _STATES: Final = ("packed", "on its way", "delivered", "returned", "waiting for stock")
 _SYSTEM: Final = {
     "en": "You are the support agent of a small shop. Use the tools; never invent order numbers.",
@@ -20,6 +23,10 @@ _ASKS: Final = {
     "en": "Customer {customer}: what became of my {goods}? Please send it to the new address if it has not left.",
     "zh": "客户 {customer}：我的{goods}怎么样了？如果还没发货，请寄到新地址。",
 }
+_CLOSES: Final = {
+    "en": " And close the ticket of customer {customer}, whose parcel has arrived.",
+    "zh": "另外请关闭客户 {customer} 的工单，包裹已经收到。",
+}
 _ANSWERS: Final = {
     "en": "The {goods} of order {order} is {state}; ticket {ticket} holds the change of address.",
     "zh": "订单 {order} 的{goods}状态为 {state}；改地址的工单是 {ticket}。",
@@ -27,20 +34,23 @@ _ANSWERS: Final = {
 
 
 def agent_log(*, tasks: int = 20, seed: int = 7, language: Literal["en", "zh"] = "en") -> list[Message]:
-    """One conversation in OpenAI chat form: system, then for each task a question, three tool calls and an answer.
+    """One conversation in OpenAI chat form: system, then for each task a question, three or four calls and an answer.
 
-    Each task makes four requests. Results hold ids that later calls need, among much that nobody needs.
+    Results hold ids that later calls need, some of them five tasks later, among much that nobody needs.
     """
     dice = random.Random(seed)  # noqa: S311 - made-up data, no secret
     log: list[Message] = [{"role": "system", "content": _SYSTEM[language]}]
+    tickets: list[tuple[str, str]] = []
     for number in range(1, tasks + 1):
-        log += _task(dice, number, language)
+        log += _task(dice, number, tickets, language)
     return log
 
 
-def _task(dice: random.Random, number: int, language: Literal["en", "zh"]) -> list[Message]:
+def _task(
+    dice: random.Random, number: int, tickets: list[tuple[str, str]], language: Literal["en", "zh"]
+) -> list[Message]:
     customer = f"CU-{dice.randrange(100000, 999999)}"
-    orders = [_order(dice, language) for _ in range(dice.randrange(6, 14))]
+    orders = [_order(dice, language) for _ in range(dice.randrange(6, 30))]
     chosen = dice.choice(orders)
     ticket = f"TK-{dice.randrange(1000000, 9999999)}"
     order, parcel = chosen["order_id"], chosen["parcel_id"]
@@ -50,9 +60,13 @@ def _task(dice: random.Random, number: int, language: Literal["en", "zh"]) -> li
         ("open_ticket", {"order_id": order, "reason": "address"}, {"ticket_id": ticket, "order_id": order}),
     ]
     goods, state = chosen["goods"], chosen["state"]
-    messages: list[Message] = [
-        {"role": "user", "content": _ASKS[language].format(customer=customer, goods=goods)},
-    ]
+    asked = _ASKS[language].format(customer=customer, goods=goods)
+    if number % 3 == 0 and number > OLDER:
+        other, old = tickets[number - OLDER - 1]
+        asked += _CLOSES[language].format(customer=other)
+        steps.append(("close_ticket", {"ticket_id": old}, {"ticket_id": old, "closed": True}))
+    tickets.append((customer, ticket))
+    messages: list[Message] = [{"role": "user", "content": asked}]
     for step, (tool, arguments, result) in enumerate(steps, 1):
         call_id = f"call_{number}_{step}"
         function = {"name": tool, "arguments": compact(arguments)}
