@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -278,3 +279,25 @@ def test_activation_costs_the_head_only_where_it_is_new(head: int) -> None:
     first = why.index("window")
     assert account.spent < account.everything
     assert first > 2
+
+
+def _late(sheet: PriceSheet, history: History, bounds: Bounds) -> str:
+    """What the policy does after 100 requests that left it room, with 1,000 to come."""
+    account = Account(everything=1e6, spent=1e6, requests=100, full=history.tokens() - 10, sent=history.tokens() - 10)
+    plan = plan_request(history, account, start=0, sheet=sheet, bounds=bounds, fixed=Fixed(0, note=20), expected=1000.0)
+    return plan.why
+
+
+def test_no_cut_goes_below_what_a_cache_takes() -> None:
+    """700 tokens uncached cost less than 8,000 cached now, but the 1,000 that they grow to would not."""
+    history = _history(*[("user", 100), ("assistant", 100)] * 40, ("user", 50))
+    sheet = PriceSheet("x", input=1.0, cache_write=1.0, cache_read=0.1, output=1.0, cache_min_tokens=1024)
+    assert _late(sheet, history, Bounds(8000, 700, WIDE)) == ""
+    assert _late(sheet, history, Bounds(8000, 1500, WIDE)) == "window"
+
+
+def test_no_cut_saves_less_than_whole_cache_steps_may_lose() -> None:
+    history = _history(*[("user", 100), ("assistant", 100)] * 40, ("user", 50))
+    sheet = PriceSheet("x", input=1.0, cache_write=1.0, cache_read=0.1, output=1.0, cache_step=1024)
+    assert _late(sheet, history, Bounds(8000, 3000, WIDE)) == ""
+    assert _late(replace(sheet, cache_step=128), history, Bounds(8000, 3000, WIDE)) == "window"

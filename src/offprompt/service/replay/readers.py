@@ -93,7 +93,7 @@ def _from_document(data: bytes, path: Path, on_problem: OnProblem, on_bytes: OnB
             line = exc.lineno if isinstance(exc, json.JSONDecodeError) else 0
             on_problem(Problem(str(path), line, f"not JSON: {_why(exc)}"))
         return
-    on_bytes(len(data))
+    on_bytes(len(data) - data.find(b"\n") - 1)  # the first line was told when it was read
     yield from _checked(value, path.name, path, 1, on_problem)
 
 
