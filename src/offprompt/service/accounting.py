@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Final
 
 import msgspec
@@ -13,6 +14,16 @@ from offprompt.wire.prices import PriceSheet, cached_tokens, price
 
 TRUNCATED_BELOW: Final = 0.6
 TRUNCATED_TOKENS: Final = 500
+DIGEST_BYTES: Final = 12
+
+
+def digester(key: bytes) -> Callable[[str], str]:
+    """Digests keyed by the user's key, so that one says nothing to who does not hold it; 24 hex digits."""
+
+    def digest(text: str) -> str:
+        return blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=DIGEST_BYTES).hexdigest()
+
+    return digest
 
 
 def entry_hash(entry: LedgerEntry, digest: Callable[[str], str]) -> str:

@@ -105,6 +105,7 @@ class RequestLedger:
             unproven=tuple(unproven(values)),
             cut=cut,
             warnings=tuple(turn.warnings),
+            last=self.layout.placed[-1].entry.key,
         )
 
     def _parts(self) -> dict[str, Size]:

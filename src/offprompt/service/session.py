@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from hashlib import blake2b
 from typing import Any
 
 from offprompt.errors import BackendError, ConflictError
 from offprompt.records import Head, JournalEntry, LedgerEntry, Reply, Scope, SessionChange, SessionRecord, Size
+from offprompt.service.accounting import digester
 from offprompt.service.conversation import Conversation
 from offprompt.service.replies import ReplyReader
 from offprompt.service.request_ledger import Sizes
@@ -18,8 +18,6 @@ from offprompt.service.session_kit import Model, SessionKit, SessionOptions
 from offprompt.service.trouble import WithoutMemory
 from offprompt.service.turn import Turn
 from offprompt.wire.shapes import plain
-
-KEY_BYTES = 12
 
 
 class Session:
@@ -33,7 +31,7 @@ class Session:
         self._kit, self.scope, self._options = kit, scope, options
         self._model = Model.of(options, kit)
         self._lock = threading.Lock()
-        self._key: bytes | None = None
+        self._keyed: Callable[[str], str] | None = None
         self._conversation = Conversation(self._model.shape, self._digest)
         self._sizes: dict[tuple[str, str], Size] = {}
         self._without = WithoutMemory(self._model.shape, options)
@@ -156,10 +154,10 @@ class Session:
         self._conversation.add(self._kit.sessions.journal(self.scope, after=self._conversation.seq))
 
     def _digest(self, text: str) -> str:
-        """Keyed by the user's key, so that a digest says nothing to who does not hold it."""
-        if self._key is None:
-            self._key = self._kit.sessions.digest_key(self.scope)
-        return blake2b(text.encode("utf-8", "surrogatepass"), key=self._key, digest_size=KEY_BYTES).hexdigest()
+        """Keyed by the user's key; the store is asked for it at the first digest."""
+        if self._keyed is None:
+            self._keyed = digester(self._kit.sessions.digest_key(self.scope))
+        return self._keyed(text)
 
     def _departed(self, record: SessionRecord) -> list[JournalEntry]:
         """The entries of this conversation that the last request did not hold."""
