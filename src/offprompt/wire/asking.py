@@ -47,6 +47,12 @@ def asked_for(text: str, slots: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return found
 
 
+def idea_of(name: str) -> str:
+    """The idea that a slot's name stands for, such as `user_name` or `place`; empty if it is none of those known."""
+    idea = _idea_of(_own(name))
+    return "" if idea is None else idea.name
+
+
 @dataclass(frozen=True, slots=True)
 class _Idea:
     name: str
@@ -65,7 +71,7 @@ def _ideas() -> tuple[_Idea, ...]:
 
 
 def _why(name: str, tags: Sequence[str], folded: str, words: set[str], asked: set[str]) -> str:
-    own = unicodedata.normalize("NFKC", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)).casefold()
+    own = _own(name)
     idea = _idea_of(own)
     if idea is not None and idea.name in asked and (not idea.identity or _ASKING.search(folded)):
         return "identity" if idea.identity else f"alias {idea.name}"
@@ -76,6 +82,11 @@ def _why(name: str, tags: Sequence[str], folded: str, words: set[str], asked: se
         return "name"
     tag = next((tag for tag in tags if _stands(unicodedata.normalize("NFKC", tag).casefold(), folded, words)), None)
     return "" if tag is None else f"alias {tag}"
+
+
+def _own(name: str) -> str:
+    """A slot's name folded, the words of `userName` apart."""
+    return unicodedata.normalize("NFKC", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)).casefold()
 
 
 def _spaced(text: str) -> str:
