@@ -75,6 +75,20 @@ def test_a_backup_that_cannot_be_written_leaves_nothing(store: SqliteStore, tmp_
         backup(store, tmp_path / "file" / "b.db")
 
 
+def test_a_backup_of_a_damaged_store_is_refused(tmp_path: Path, clock: MovedClock) -> None:
+    path = tmp_path / "agent.db"
+    store = SqliteStore(path, clock=clock)
+    put(store, "a", 1)
+    store.close()
+    content = path.read_bytes()
+    path.write_bytes(content[:39] + b"\x07" + content[40:])
+    store = SqliteStore(path, clock=clock)
+    with pytest.raises(BackendError, match="not sound"):
+        backup(store, tmp_path / "b.db")
+    store.close()
+    assert [file.name for file in tmp_path.iterdir()] == ["agent.db"]
+
+
 def test_backups_while_others_write(store: SqliteStore, tmp_path: Path) -> None:
     over = threading.Event()
 
@@ -140,12 +154,13 @@ def test_a_bad_backup_changes_nothing(store: SqliteStore, tmp_path: Path) -> Non
     content = good.read_bytes()
     (tmp_path / "cut.db").write_bytes(content[: len(content) // 2])
     (tmp_path / "torn.db").write_bytes(content[:8192] + b"\xaa" * 8192 + content[16384:])
+    (tmp_path / "list.db").write_bytes(content[:39] + b"\x07" + content[40:])
     (tmp_path / "text.db").write_text("not a backup " * 20)
     (tmp_path / "empty.db").touch()
     (tmp_path / "newer.db").write_bytes(content)
     with contextlib.closing(sqlite3.connect(tmp_path / "newer.db")) as newer:
         newer.execute("PRAGMA user_version = 99")
-    for name in ("cut", "torn", "text", "empty", "newer", "missing"):
+    for name in ("cut", "torn", "list", "text", "empty", "newer", "missing"):
         with pytest.raises(BackendError, match=f"{name}.db"):
             restore(store, tmp_path / f"{name}.db", force=True)
     with pytest.raises(UsageError, match="store itself"):

@@ -81,6 +81,8 @@ class SlotPuts(Suite):
             assert (slot.value, slot.schema) == ({"list": [1]}, {"type": "object"})
             mine: Any = slot.value
             mine["list"].append("mine")
+            mine = slot.schema
+            mine["title"] = "mine"
         (version,) = history(store, "v")
         mine = version.value
         assert mine == {"list": [1]}
