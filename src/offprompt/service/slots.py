@@ -178,11 +178,13 @@ class Slots:
         names    a pattern: `*` any run, `?` one character, case and width folded.
         since    seconds since 1970: updated at or after; until: before.
         within   `exact` this scope, `inherit` what it inherits, `subtree` every scope with all its ids.
+        forgotten  the hidden ones that `undo` can bring back instead, without their values.
         """
         query = SlotQuery(self.scope, within, names, checked_tags(tags), since, until, forgotten)
         slots = run(self._kit.slots, ListSlots(query))
         parts = {(slot.scope, fold_name(f"{slot.name}.{part}")) for slot in slots for part in range(1, slot.parts + 1)}
-        return [self._whole(slot) for slot in slots if (slot.scope, fold_name(slot.name)) not in parts]
+        heads = [slot for slot in slots if (slot.scope, fold_name(slot.name)) not in parts]
+        return heads if forgotten else [self._whole(slot) for slot in heads]
 
     def rank(self, *, limit: int | None = None) -> list[tuple[Slot, float]]:
         """The slots this scope inherits, by use and importance, best first (see `ranking.rank_score`)."""
