@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from offprompt.service.replay.logged import Conversation, LoggedCall, LoggedMessage, Problem
 from offprompt.service.replay.readers import read_conversations
@@ -239,3 +241,56 @@ def test_every_byte_is_reported_for_the_progress_bar(tmp_path: Path) -> None:
         read: list[int] = []
         list(read_conversations(path, lambda _: None, read.append))
         assert sum(read) == path.stat().st_size
+
+
+def test_a_bad_session_of_a_transcript_leaves_the_others(tmp_path: Path) -> None:
+    lines = [
+        {"type": "user", "sessionId": session, "message": {"role": role, "content": "x"}}
+        for session, role in (("s1", "user"), ("s2", "wizard"), ("s3", "user"))
+    ]
+    conversations, problems = _read(_file(tmp_path, "t.jsonl", _lines(*lines)))
+    assert [each.name for each in conversations] == ["t.jsonl/s1", "t.jsonl/s3"]
+    assert "wizard" in problems[0].why
+
+
+@pytest.mark.parametrize("name", ["deep.jsonl", "deep.json", "deep.log"])
+@pytest.mark.parametrize("deep", ["[" * 100_000, '{"messages":' * 50_000, '[{"a":' * 50_000])
+def test_a_nest_of_brackets_is_a_problem_not_a_crash(tmp_path: Path, name: str, deep: str) -> None:
+    conversations, problems = _read(_file(tmp_path, name, deep))
+    assert conversations == []
+    assert len(problems) == 1
+
+
+def test_what_json_does_not_have_is_a_problem(tmp_path: Path) -> None:
+    use = '{"type": "tool_use", "name": "f", "input": {"x": NaN}}'
+    _, problems = _read(_file(tmp_path, "a.jsonl", f'{{"messages": [{{"role": "assistant", "content": [{use}]}}]}}\n'))
+    assert len(problems) == 1
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["role", "content", "type", "text", "messages", "tool_calls", "function", "message", "history", "input"]
+            ),
+            inner | st.sampled_from(["user", "assistant", "tool", "system", "tool_result", "tool_use"]),
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.lists(JSON_VALUES, max_size=4), st.sampled_from(["a.json", "a.jsonl", "a.traj"]), st.binary(max_size=8))
+def test_whatever_is_in_a_file_nothing_is_raised(
+    tmp_path_factory: pytest.TempPathFactory, values: list[object], name: str, noise: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / name
+    whole = json.dumps(values).encode() if name == "a.json" else _lines(*values).encode()
+    path.write_bytes(whole)
+    for conversation in _read(path)[0]:
+        assert all(isinstance(message.text, str) for message in conversation.messages)
+    path.write_bytes(whole[: len(whole) // 2] + noise + whole[len(whole) // 2 :])
+    _read(path)

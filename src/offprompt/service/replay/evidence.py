@@ -32,18 +32,20 @@ def values_of(call: LoggedCall) -> Iterator[str]:
     """The values in a call's arguments, in order, each once."""
     try:
         parsed: Any = json.loads(call.arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = call.arguments.split()
     yield from dict.fromkeys(leaf for leaf in _leaves(parsed) if len(leaf) >= MIN_VALUE_CHARS)
 
 
 def _leaves(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    for item in (as_dict(value) or {}).values():
-        yield from _leaves(item)
-    for item in as_list(value) or []:
-        yield from _leaves(item)
+    """The texts in a value, in its order; by a stack, as arguments may be nested deeply."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            yield item
+        else:
+            stack += reversed(as_list(item) or list((as_dict(item) or {}).values()))
 
 
 class Sightings:

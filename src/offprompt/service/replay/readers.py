@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from offprompt.records import as_dict
-from offprompt.service.replay.formats import NotAConversationError, conversation_of, conversations_of
+from offprompt.service.replay.formats import conversations_of
 from offprompt.service.replay.logged import Conversation, Problem
 from offprompt.service.replay.transcripts import Transcript, is_transcript_line
 
 CHUNK: Final = 1 << 18
 LINE_SUFFIXES: Final = (".jsonl", ".ndjson")
+TOO_DEEP: Final = "nested too deeply to be read"
 
 OnProblem = Callable[[Problem], None]
 OnBytes = Callable[[int], None]
@@ -62,7 +63,7 @@ def _from_lines(
             continue
         try:
             value: Any = json.loads(line)
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             if number == 1 and path.suffix.lower() not in LINE_SUFFIXES:
                 yield from _from_document(raw + file.read(), path, on_problem, on_bytes)
                 return
@@ -70,12 +71,14 @@ def _from_lines(
             continue
         table = as_dict(value)
         if table is not None and is_transcript_line(table):
-            yield from transcript.add(table)
+            for name, messages in transcript.add(table):
+                yield from _checked(messages, name, path, number, on_problem)
         elif table is not None and isinstance(table.get("role"), str) and "messages" not in table:
             loose.append(table)
         else:
             yield from _checked(value, f"{path.name}:{number}", path, number, on_problem)
-    yield from transcript.finish()
+    for name, messages in transcript.finish():
+        yield from _checked(messages, name, path, 0, on_problem)
     if loose:
         yield from _checked(loose, path.name, path, 0, on_problem)
 
@@ -83,7 +86,7 @@ def _from_lines(
 def _from_document(data: bytes, path: Path, on_problem: OnProblem, on_bytes: OnBytes) -> Iterator[Conversation]:
     try:
         value: Any = json.loads(data.removeprefix(codecs.BOM_UTF8))
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         second = data.split(b"\n", 2)[1:2]
         if second and _is_json(second[0]):
             on_problem(Problem(str(path), 1, f"not JSON: {_why(exc)}"))
@@ -100,15 +103,18 @@ def _from_document(data: bytes, path: Path, on_problem: OnProblem, on_bytes: OnB
 def _is_json(line: bytes) -> bool:
     try:
         return isinstance(json.loads(line), (dict, list))
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 
 def _checked(value: Any, name: str, path: Path, line: int, on_problem: OnProblem) -> Iterator[Conversation]:
+    """What can be made of a value; what cannot is told."""
     try:
         yield from conversations_of(value, name)
-    except NotAConversationError as exc:
+    except ValueError as exc:
         on_problem(Problem(str(path), line, str(exc)))
+    except RecursionError:
+        on_problem(Problem(str(path), line, TOO_DEEP))
 
 
 def _from_array(file: IO[bytes], path: Path, on_problem: OnProblem, on_bytes: OnBytes) -> Iterator[Conversation]:
@@ -122,10 +128,7 @@ def _from_array(file: IO[bytes], path: Path, on_problem: OnProblem, on_bytes: On
         else:
             yield from _checked(value, f"{path.name}#{number}", path, line, on_problem)
     if messages:
-        try:
-            yield conversation_of(messages, path.name)
-        except NotAConversationError as exc:
-            on_problem(Problem(str(path), 0, str(exc)))
+        yield from _checked(messages, path.name, path, 0, on_problem)
 
 
 def _elements(file: IO[bytes], path: Path, on_problem: OnProblem, on_bytes: OnBytes) -> Iterator[tuple[int, Any]]:
@@ -142,7 +145,7 @@ def _elements(file: IO[bytes], path: Path, on_problem: OnProblem, on_bytes: OnBy
             yield line, source.element(decoder)
         if not char:
             on_problem(Problem(str(path), source.line, "not JSON: the file ends inside its array"))
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         on_problem(Problem(str(path), source.line, f"not JSON from here on: {_why(exc)}"))
 
 
@@ -200,7 +203,9 @@ class _Source:
         return not self._ended
 
 
-def _why(exc: ValueError) -> str:
+def _why(exc: ValueError | RecursionError) -> str:
+    if isinstance(exc, RecursionError):
+        return TOO_DEEP
     if isinstance(exc, json.JSONDecodeError):
         return f"{exc.msg} at column {exc.colno}"
     return "bytes that are not UTF-8" if isinstance(exc, UnicodeDecodeError) else str(exc)

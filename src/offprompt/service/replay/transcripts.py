@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from offprompt.records import as_dict, as_list
-from offprompt.service.replay.formats import conversation_of
-from offprompt.service.replay.logged import Conversation
+
+Session: TypeAlias = tuple[str, list[dict[str, Any]]]
+"""A session's name and its messages in Anthropic's shape."""
 
 LINE_TYPES: Final = frozenset(
     {
@@ -28,7 +28,7 @@ LINE_TYPES: Final = frozenset(
 
 def is_transcript_line(table: dict[str, Any]) -> bool:
     """Whether a line is one of a transcript's: a known type, and a message or none of a conversation's keys."""
-    if table.get("type") not in LINE_TYPES:
+    if str(table.get("type")) not in LINE_TYPES:
         return False
     return as_dict(table.get("message")) is not None or not ("role" in table or "messages" in table)
 
@@ -42,26 +42,25 @@ class Transcript:
         self._main: list[dict[str, Any]] = []
         self._sides: dict[str, list[dict[str, Any]]] = {}
 
-    def add(self, table: dict[str, Any]) -> Iterator[Conversation]:
-        """Take a line; yields the session before it once another one begins."""
+    def add(self, table: dict[str, Any]) -> list[Session]:
+        """Take a line; returns the sessions that are whole once another one begins."""
         message = as_dict(table.get("message"))
         if table.get("type") not in ("user", "assistant") or message is None or table.get("isMeta") is True:
-            return
+            return []
         session = str(table.get("sessionId", ""))
         if table.get("isSidechain") is True:
             _append(self._sides.setdefault(str(table.get("agentId", session)), []), message)
-            return
-        if session != self._current and self._main:
-            yield from self.finish()
+            return []
+        whole = self.finish() if session != self._current and self._main else []
         self._current = session
         _append(self._main, message)
+        return whole
 
-    def finish(self) -> Iterator[Conversation]:
+    def finish(self) -> list[Session]:
         """What is left."""
-        for name, messages in [(self._current, self._main), *self._sides.items()]:
-            if messages:
-                yield conversation_of(messages, f"{self._name}/{name[:8]}" if name else self._name)
+        left = [(self._current, self._main), *self._sides.items()]
         self._main, self._sides = [], {}
+        return [(f"{self._name}/{name[:8]}" if name else self._name, messages) for name, messages in left if messages]
 
 
 def _append(messages: list[dict[str, Any]], message: dict[str, Any]) -> None:
