@@ -16,7 +16,6 @@ from offprompt.records import (
     Slot,
     SlotHistory,
     SlotQuery,
-    SlotVersion,
     Usage,
     as_dict,
     fold_name,
