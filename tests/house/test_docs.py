@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from offprompt import errors
 from offprompt.cli import app
 from offprompt.cli.call import OPTION_NAMES
 from offprompt.config import OWN_VARIABLES, setting_docs
+from offprompt.testing.scripted import ScriptedModel
 from tests.house.tree import ROOT, relative
 from tools.pages import made, walk
 
@@ -44,6 +46,11 @@ def having(kind: str) -> list[Path]:
     return [page for page in PAGES if any(block.kind == kind for block in blocks(page))]
 
 
+def client() -> Any:
+    """What the pages call `client`: a client of OpenAI's shape with a script behind it."""
+    return SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=ScriptedModel().create)))
+
+
 def fits(printed: str, shown: str) -> bool:
     """Whether the output is what the page shows; `…` at the end of a line stands for its rest."""
     lines, wanted = printed.rstrip().splitlines(), shown.rstrip().splitlines()
@@ -58,7 +65,7 @@ def test_python_blocks_run_and_print_what_the_page_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {"__name__": "__main__"}
+    names: dict[str, Any] = {"__name__": "__main__", "client": client()}
     found = blocks(page)
     for block, following in zip(found, [*found[1:], Block("", "", 0)], strict=True):
         if block.kind != "python":
@@ -86,11 +93,15 @@ def test_console_blocks_run_and_print_what_the_page_shows(page: Path, tmp_path: 
                 continue
             script = "; ".join([*exported, command])
             ran = subprocess.run(
-                ["bash", "-c", script], cwd=tmp_path, env=environ, text=True, capture_output=True, check=False
+                ["bash", "-c", script],
+                cwd=tmp_path,
+                env=environ,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                check=False,
             )
-            assert fits(ran.stdout + ran.stderr, shown), (
-                f"{relative(page)}:{block.line} $ {command}\n{ran.stdout}{ran.stderr}"
-            )
+            assert fits(ran.stdout, shown), f"{relative(page)}:{block.line} $ {command}\n{ran.stdout}"
 
 
 def steps(code: str) -> list[tuple[str, str]]:

@@ -52,7 +52,8 @@ def write(
             schema=rules,
         )
     line = (
-        f"{call.say('stored')}: {slot.name}, {call.say('version')} {slot.version}, {slot.policy}, {slot.bytes:,} bytes"
+        f"{call.say('stored')}: {slot.name}, {call.say('version')} {slot.version}, {slot.policy}, "
+        f"{slot.bytes:,} {call.say('bytes')}"
     )
     call.put({"slot": slot_json(slot)}, line)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import sys
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from offprompt.records import Message, compact
@@ -95,3 +97,14 @@ def _scans(dice: random.Random) -> list[dict[str, Any]]:
         {"hub": f"hub-{dice.randrange(10, 99)}", "at": f"2026-03-{day:02d}T{dice.randrange(24):02d}:15:00Z"}
         for day in range(1, dice.randrange(8, 20))
     ]
+
+
+def main(words: Sequence[str]) -> None:
+    """Write a log to stdout: `python -m offprompt.testing.agent_log [TASKS [SEED [en|zh]]]`."""
+    given = [*words, *("20", "7", "en")[len(words) :]]
+    log = agent_log(tasks=int(given[0]), seed=int(given[1]), language="zh" if given[2] == "zh" else "en")
+    sys.stdout.write(compact({"messages": log}) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

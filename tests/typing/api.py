@@ -1,0 +1,73 @@
+"""What users see, as a type checker sees it. Checked by pyright, never run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, assert_type
+
+import offprompt
+from offprompt import DEFAULT, AsyncSession, BoundScope, Offprompt, Parsed, Reply, Scope, Session, Slot, SlotVersion
+from offprompt.records import Action, Event, LedgerEntry, Receipt, Refusal, ToolCall
+
+
+def opened() -> None:
+    memory = offprompt.open("agent.db", max_slots=100)
+    assert_type(memory, Offprompt)
+    with offprompt.open() as again:
+        assert_type(again, Offprompt)
+    assert_type(memory.scope(user="alice"), BoundScope)
+    assert_type(memory.close(), None)
+
+
+def slots(alice: BoundScope) -> None:
+    assert_type(alice.scope, Scope)
+    slot = alice.write("city", "上海", ttl_s=None, tags=["home"], importance=0.9, policy="card", if_version=0)
+    assert_type(slot, Slot)
+    alice.write("profile", {"city": "上海", "since": [2019]}, ttl_s=DEFAULT, schema={"type": "object"})
+    assert_type(alice.read("city"), Any)
+    assert_type(alice.forget("city"), str)
+    assert_type(alice.slots.undo("city"), Slot)
+    assert_type(alice.slots.get("city"), Slot | None)
+    assert_type(alice.slots.get_many(["city"]), dict[str, Slot])
+    assert_type(alice.slots.list("c*", tags=["home"], within="subtree"), list[Slot])
+    assert_type(alice.slots.rank(limit=3), list[tuple[Slot, float]])
+    assert_type(alice.slots.history("city"), list[SlotVersion])
+    assert_type(alice.slots.erase("city"), int)
+    assert_type(alice.events(op="slot."), list[Event])
+    assert_type(alice.narrow(session="s1"), BoundScope)
+
+
+def wrong(alice: BoundScope) -> None:
+    alice.write("city", "x", policy="sometimes")  # pyright: ignore[reportArgumentType]
+    alice.write("city", object())  # pyright: ignore[reportArgumentType]
+    alice.write("city", "x", None)  # pyright: ignore[reportCallIssue]
+
+
+def conversation(alice: BoundScope) -> None:
+    session = alice.session("s1", model="gpt-4o-mini", wire="openai", system="", tools=[], policy="auto", mode="auto")
+    assert_type(session, Session)
+    assert_type(session.prepare([{"role": "user", "content": "hi"}], show=["city"]), dict[str, Any])
+    reply = session.absorb({"role": "assistant", "content": "hello"})
+    assert_type(reply, Reply)
+    assert_type(reply.done, bool)
+    assert_type(reply.text, str)
+    assert_type(reply.tool_calls, tuple[ToolCall, ...])
+    assert_type(reply.messages, tuple[dict[str, Any], ...])
+    assert_type(reply.reads, Mapping[str, Any])
+    assert_type(reply.receipts, tuple[Receipt, ...])
+    assert_type(reply.warnings, tuple[str, ...])
+    assert_type(session.ledger(), list[LedgerEntry])
+    assert_type(alice.async_session("s1"), AsyncSession)
+
+
+async def conversation_async(session: AsyncSession) -> None:
+    assert_type(await session.prepare([]), dict[str, Any])
+    assert_type(await session.absorb({}), Reply)
+
+
+def actions(text: str) -> None:
+    parsed = offprompt.parse_actions(text, names=("mem_write",))
+    assert_type(parsed, Parsed)
+    assert_type(parsed.actions, tuple[Action, ...])
+    assert_type(parsed.refused, tuple[Refusal, ...])
+    assert_type(parsed.text, str)
