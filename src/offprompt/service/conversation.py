@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from offprompt.records import JournalEntry, Message
-from offprompt.wire.shapes import Kind, Shape, identity
+from offprompt.records import MEMORY_ACTIONS, JournalEntry, Message
+from offprompt.wire.shapes import Kind, Shape, identity, loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +24,25 @@ class Conversation:
 
     A message's key is a digest of itself and of all before it, so that the same words twice are two messages, and an
     edited message begins a branch. What we wrote or answered ourselves is known again in any of its forms:
-    an assistant message by what it says or by its call ids, a result by its call id.
+    an assistant message by what it says and calls, our answers by the reply that they stand behind and its call ids.
     """
 
     shape: Shape
     digest: Callable[[str], str]
     by_key: dict[str, JournalEntry] = field(default_factory=dict[str, JournalEntry])
-    answers: dict[str, JournalEntry] = field(default_factory=dict[str, JournalEntry])
     seq: int = 0
     _replies: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    _asked_by: dict[str, str] = field(default_factory=dict[str, str])
+    _answers: dict[str, list[JournalEntry]] = field(default_factory=dict[str, list[JournalEntry]])
+    _by_id: dict[str, JournalEntry] = field(default_factory=dict[str, JournalEntry])
+    _in_text: set[str] = field(default_factory=set[str])
+    _arguments: dict[str, list[tuple[str, str]]] = field(default_factory=dict[str, list[tuple[str, str]]])
 
     def add(self, entries: Iterable[JournalEntry]) -> None:
-        """Take entries in, or their newer state."""
+        """Take entries in."""
         for entry in entries:
+            if entry.key in self.by_key:
+                continue
             self.by_key[entry.key] = entry
             self.seq = max(self.seq, entry.seq)
             if entry.kind == "assistant":
@@ -44,9 +50,29 @@ class Conversation:
                 for form in (entry.message, entry.resolved, *(entry.live or ())):
                     if form is not None:
                         known[self.shape.signature(dict(form))] = entry.key
+                if entry.resolved is not None:
+                    self._add_arguments(entry, dict(entry.resolved))
             elif entry.kind == "answer":
-                for result in self.shape.results(dict(entry.message)):
-                    self.answers[result.call_id] = entry
+                self._add_answer(entry)
+
+    def _add_arguments(self, entry: JournalEntry, resolved: Message) -> None:
+        sent = dict(entry.live[0] if entry.live else entry.message)
+        for given, own in zip(self.shape.calls(resolved), self.shape.calls(sent), strict=True):
+            if given.arguments != own.arguments:
+                self._arguments.setdefault(own.call_id, []).append((given.arguments, own.arguments))
+
+    def _add_answer(self, entry: JournalEntry) -> None:
+        reply = self._asked_by.get(entry.parent, entry.parent)
+        self._asked_by[entry.key] = reply
+        self._answers.setdefault(reply, []).append(entry)
+        results = self.shape.results(dict(entry.message))
+        self._by_id |= {result.call_id: entry for result in results}
+        if not results:
+            self._in_text.add(identity(entry.message))
+
+    def answers(self, reply_key: str) -> list[JournalEntry]:
+        """Our own answers behind a reply, in order."""
+        return self._answers.get(reply_key, [])
 
     def reply_key(self, parent: str, message: Message) -> str:
         """The key of an assistant message that we are given as a reply."""
@@ -72,42 +98,90 @@ class Conversation:
         return chain[at + 1 :]
 
     def place(self, messages: Sequence[Message], at: float) -> list[Placed]:
-        """Each incoming message with its entry, in order; a repetition of our own calls and answers is left out."""
+        """Each incoming message with its entry, in order.
+
+        A repetition of our own calls and answers is left out; answers of ours that were left out are put back.
+        """
         placed: list[Placed] = []
-        parent, turn = "", 0
-        called: set[str] = set()
-        answered: set[str] = set()
-        for message in messages:
+        heard: set[str] = set()
+        ours: dict[str, JournalEntry] = {}
+        repeated = False
+        for index, message in enumerate(messages):
             kind = self.shape.kind(message)
-            if kind == "assistant":
-                ids = {call.call_id for call in self.shape.calls(message)}
-                if ids and ids <= called:
-                    continue
-                called |= ids
-            elif kind == "tool":
-                ids = {result.call_id for result in self.shape.results(message)}
-                if ids and ids <= answered & self.answers.keys():
-                    continue
-                answered |= ids
-            each = self._placed(message, kind, parent, turn, at)
+            parent, turn = (placed[-1].entry.key, placed[-1].entry.turn) if placed else ("", 0)
+            repeated = self._is_repeated(message, kind, parent, heard) if kind == "assistant" else repeated
+            if repeated and (kind == "assistant" or self._is_answer(message, kind)):
+                continue
+            each = self._placed(message, kind, parent, turn, at, ours)
             placed.append(each)
-            parent, turn = each.entry.key, each.entry.turn
+            if kind == "assistant":
+                signature = self.shape.signature(message)
+                if self.answers(each.entry.key):
+                    heard.add(signature)
+                ours = self._ours(each.entry, message)
+                placed += self._left_out(each.entry, ours, messages[index + 1 :], at)
+            elif each.entry.kind == "user":
+                heard, ours, repeated = set[str](), {}, False
         return placed
 
-    def _placed(self, message: Message, kind: Kind, parent: str, turn: int, at: float) -> Placed:
+    def _is_repeated(self, message: Message, kind: Kind, parent: str, heard: set[str]) -> bool:
+        """Whether an assistant message is one of this turn once more, as when a client adds up `reply.messages`."""
+        signature = self.shape.signature(message)
+        return kind == "assistant" and signature in heard and signature not in self._replies.get(parent, {})
+
+    def _is_answer(self, message: Message, kind: Kind) -> bool:
+        ids = [result.call_id for result in self.shape.results(message)]
+        if ids:
+            return kind == "tool" and all(call_id in self._by_id for call_id in ids)
+        return identity(message) in self._in_text
+
+    def _ours(self, entry: JournalEntry, message: Message) -> dict[str, JournalEntry]:
+        """Our answers to an assistant message, by call id; to one that we do not know again, to its memory calls."""
+        known = self.answers(entry.key)
+        if known:
+            return {result.call_id: each for each in known for result in self.shape.results(dict(each.message))}
+        calls = [call for call in self.shape.calls(message) if call.name in MEMORY_ACTIONS]
+        return {call.call_id: self._by_id[call.call_id] for call in calls if call.call_id in self._by_id}
+
+    def _left_out(
+        self, entry: JournalEntry, ours: Mapping[str, JournalEntry], rest: Sequence[Message], at: float
+    ) -> list[Placed]:
+        """Our answers to an assistant message that the client's messages do not hold."""
+        held: set[str] = set()
+        for message in rest:
+            ids = {result.call_id for result in self.shape.results(message)}
+            if not ids:
+                break
+            held |= ids
+        placed: list[Placed] = []
+        parent = entry.key
+        for answer in {each.key: each for each in ours.values()}.values():
+            ids = [result.call_id for result in self.shape.results(dict(answer.message))]
+            if not held.isdisjoint(ids):
+                continue
+            placed.append(self._answered(answer, ids, parent, entry.turn, at))
+            parent = placed[-1].entry.key
+        return placed
+
+    def _answered(self, answer: JournalEntry, ids: Sequence[str], parent: str, turn: int, at: float) -> Placed:
+        """Our answer at that place of the conversation."""
+        key = self.answer_key(parent, ids)
+        known = self.by_key.get(key)
+        entry = known or replace(answer, key=key, parent=parent, turn=turn, at=at, seq=0)
+        return Placed(dict(entry.message), entry, new=known is None)
+
+    def _placed(
+        self, message: Message, kind: Kind, parent: str, turn: int, at: float, ours: Mapping[str, JournalEntry]
+    ) -> Placed:
         if kind == "assistant":
             known = self._replies.get(parent, {}).get(self.shape.signature(message))
             if known is not None:
                 return Placed(message, self.by_key[known])
         ids = [result.call_id for result in self.shape.results(message)]
-        ours = [call_id for call_id in ids if call_id in self.answers]
-        if ids and len(ours) == len(ids) and kind == "tool":
-            key = self.answer_key(parent, ids)
-            if key in self.by_key:
-                return Placed(message, self.by_key[key])
-            answer = self.answers[ours[0]]
+        if ids and kind == "tool" and all(call_id in ours for call_id in ids):
+            answer = ours[ids[0]]
             if len(ids) == len(self.shape.results(dict(answer.message))):
-                return Placed(message, replace(answer, key=key, parent=parent, turn=turn, at=at, seq=0), new=True)
+                return self._answered(answer, ids, parent, turn, at)
         key = self.digest(f"{parent}\n{identity(message)}")
         entry = self.by_key.get(key)
         if entry is not None:
@@ -116,6 +190,15 @@ class Conversation:
         return Placed(
             message, JournalEntry(key, parent, turn, kind, at, message, text=self.shape.text(message)), new=True
         )
+
+    def sent_arguments(self, message: Message) -> dict[str, str]:
+        """The arguments as they are sent, by call id, of calls that an unknown assistant message holds resolved."""
+        found: dict[str, str] = {}
+        for call in self.shape.calls(message):
+            for resolved, sent in self._arguments.get(call.call_id, ()):
+                if loaded(resolved) == loaded(call.arguments):
+                    found[call.call_id] = sent
+        return found
 
 
 def history_kind(entry: JournalEntry) -> str:
@@ -139,3 +222,11 @@ def sent_messages(placed: Placed, turn: int) -> list[Message]:
         return [dict(message) for message in form]
     ours = entry.kind == "answer" or entry.resolved is not None
     return [dict(entry.message)] if ours else [placed.message]
+
+
+def joined_results(placed: Sequence[Placed], shape: Shape) -> frozenset[int]:
+    """The places whose results join the message before, on a wire that wants all results of a reply in one message."""
+    if shape.name != "anthropic":
+        return frozenset()
+    carries = [bool(shape.results(each.message)) for each in placed]
+    return frozenset(at for at in range(1, len(placed)) if carries[at] and carries[at - 1])

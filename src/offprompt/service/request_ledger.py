@@ -12,20 +12,22 @@ from offprompt.service.turn import Turn
 from offprompt.wire.history import History, Item, gone_line, place
 from offprompt.wire.leaks import find_values, unproven
 from offprompt.wire.shapes import identity
-from offprompt.wire.sizes import message_size, messages_size, text_size, tools_size
+from offprompt.wire.sizes import MESSAGE_OVERHEAD_TOKENS, message_size, messages_size, text_size, tools_size
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """A request before it takes its wire's shape.
 
-    indices  of the placed messages that are sent. noted: turns left, and a line says so. turn: the newest user
-             message's, along its branch. fixed: sizes of what stands before the history. head_digest: of its bytes.
+    indices  of the placed messages that are sent. noted: turns left, and a line says so. joined: places whose results
+             join the message before. turn: the newest user message's, along its branch.
+    fixed    sizes of what stands before the history. head_digest: of its bytes.
     """
 
     placed: Sequence[Placed]
     indices: Sequence[int]
     noted: bool
+    joined: frozenset[int]
     turn: int
     system: Sequence[Message]
     head: Head
@@ -114,12 +116,17 @@ class RequestLedger:
             parts["notes"] = self._note()
         for at in self.layout.indices:
             placed = self.layout.placed[at]
-            size, shown = self.sizes.sent(placed, self.layout.turn), self._shown(placed)
+            size, shown = self._sent(at), self._shown(placed)
             part = self._part(placed)
             rest = Size(size.chars - shown.chars, size.tokens - shown.tokens)
             parts[part] = parts.get(part, Size()) + rest
             parts["shown"] = parts.get("shown", Size()) + shown
         return parts
+
+    def _sent(self, at: int) -> Size:
+        """What a place adds to the request; one that joins the message before has no delimiters of its own."""
+        size = self.sizes.sent(self.layout.placed[at], self.layout.turn)
+        return Size(size.chars, size.tokens - MESSAGE_OVERHEAD_TOKENS) if at in self.layout.joined else size
 
     def _note(self) -> Size:
         return text_size(gone_line(self.turn.language), self.turn.kit.tokenizer)
@@ -179,7 +186,7 @@ class RequestLedger:
         for at, old, new in zip(layout.indices, before, now, strict=False):
             if old != new:
                 break
-            same += self.sizes.sent(layout.placed[at], layout.turn).tokens
+            same += self._sent(at).tokens
         return same
 
     def _sent_before(self) -> list[tuple[str, str]]:

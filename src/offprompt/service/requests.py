@@ -9,7 +9,7 @@ from typing import Any, Final
 from offprompt.errors import UsageError
 from offprompt.records import Head, LedgerEntry, Message, SessionChange, SessionRecord
 from offprompt.service.accounting import close_entry
-from offprompt.service.conversation import Conversation, Placed, history_kind, sent_messages
+from offprompt.service.conversation import Conversation, Placed, history_kind, joined_results, sent_messages
 from offprompt.service.heads import build_head
 from offprompt.service.rendering import first_sight, with_shown
 from offprompt.service.request_ledger import Layout, RequestLedger, Sizes, fixed_sizes, head_digest
@@ -73,6 +73,7 @@ class RequestBuilder:
             placed=placed,
             indices=history.indices(start),
             noted=start > 0,
+            joined=joined_results(placed, self._shape),
             turn=self._entry_turn,
             system=system,
             head=head,
@@ -209,23 +210,13 @@ class RequestBuilder:
         return Prepared(self._shape.request(outgoing), change)
 
     def _rendered(self, layout: Layout) -> list[list[Message]]:
-        """The messages for each index: frozen forms, our answers put back where the client left them out."""
+        """The messages for each index in their frozen forms, with the line that says that turns left."""
         placed, rendered = layout.placed, list[list[Message]]()
-        waiting: list[Message] = []
         for at in layout.indices:
-            each = placed[at]
-            messages = sent_messages(each, layout.turn)
-            if waiting:
-                if each.entry.kind == "tool":
-                    messages = [*self._shape.join_results(waiting, messages[0]), *messages[1:]]
-                else:
-                    messages = [*waiting, *messages]
-                waiting = []
-            if each.entry.kind == "assistant":
-                waiting = self._unanswered(layout, at)
+            messages = sent_messages(placed[at], layout.turn)
+            if at in layout.joined:
+                messages = [*self._shape.join_results(rendered.pop(), messages[0]), *messages[1:]]
             rendered.append(messages)
-        if waiting:
-            rendered.append(waiting)
         if layout.noted:
             line = gone_line(self._turn.language)
             first = rendered[0][0]
@@ -234,19 +225,3 @@ class RequestBuilder:
             else:
                 rendered.insert(0, [{"role": "user", "content": line}])
         return rendered
-
-    def _unanswered(self, layout: Layout, at: int) -> list[Message]:
-        """Our answers to the calls of an assistant message that the client's messages do not hold."""
-        answers = self._conversation.answers
-        ids = [call.call_id for call in self._shape.calls(layout.placed[at].message) if call.call_id in answers]
-        held: set[str] = set()
-        for each in layout.placed[at + 1 :]:
-            if each.entry.kind not in ("tool", "answer"):
-                break
-            held |= {result.call_id for result in self._shape.results(each.message)}
-        missing = {answers[call_id].key: answers[call_id] for call_id in ids if call_id not in held}
-        return [
-            message
-            for entry in missing.values()
-            for message in sent_messages(Placed(dict(entry.message), entry), layout.turn)
-        ]

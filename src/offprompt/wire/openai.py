@@ -16,6 +16,7 @@ from offprompt.wire.shapes import (
     Result,
     TextMap,
     ToolSpec,
+    loaded,
     number,
     parts_of,
     plain,
@@ -181,7 +182,7 @@ class OpenAIChat:
 
     def signature(self, message: Message) -> str:
         """See `Shape`."""
-        calls = [[call.call_id, call.name, call.arguments] for call in self.calls(message)]
+        calls = [[call.call_id, call.name, loaded(call.arguments)] for call in self.calls(message)]
         return canonical(["assistant", self.text(message), calls])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, cast
@@ -149,13 +150,29 @@ def plain(value: object, what: str) -> dict[str, Any]:
     """
     as_is = as_dict(value)
     if as_is is not None:
-        return as_is
+        return cast("dict[str, Any]", _dumped(as_is))
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         return cast("dict[str, Any]", dump(mode="json", exclude_none=True))
     if hasattr(value, "__next__") or hasattr(value, "__stream__") or type(value).__name__.endswith("Stream"):
         raise UnsupportedError("a stream was given where a whole reply is needed; call the model without stream=True")
     raise UsageError(f"{what} is a {type(value).__name__}; give the client's object or its dict")
+
+
+def _dumped(value: object) -> object:
+    """Payload with SDK objects in it as plain data; the same object where there is none."""
+    if isinstance(value, dict):
+        members = cast("dict[str, object]", value)
+        changed = {key: _dumped(item) for key, item in members.items()}
+        return changed if any(changed[key] is not item for key, item in members.items()) else members
+    if isinstance(value, (list, tuple)):
+        items = cast("Sequence[object]", value)
+        dumped = [_dumped(item) for item in items]
+        return (
+            dumped if isinstance(value, tuple) or any(a is not b for a, b in zip(dumped, items, strict=True)) else items
+        )
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json", exclude_none=True) if callable(dump) else value
 
 
 def parts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -172,6 +189,14 @@ def with_parts(message: Message, texts: Mapping[int, str]) -> Message:
         return message
     parts = [{"type": "text", "text": texts[at]} if at in texts else part for at, part in enumerate(parts_of(message))]
     return {**message, "content": parts}
+
+
+def loaded(arguments: str) -> Any:
+    """A call's arguments as JSON values; text that is no JSON stays text."""
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
 
 
 def number(value: object) -> int | None:

@@ -1,0 +1,50 @@
+"""What session and slot tests share: an opened memory per engine, a moved clock, a talk per wire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import offprompt
+from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.testing import MovedClock
+from tests.service.talk import MODELS, WIRES, Talk, Wire
+
+NewTalk = Callable[..., Talk]
+
+
+@pytest.fixture
+def clock() -> MovedClock:
+    return MovedClock()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def mem(request: pytest.FixtureRequest, tmp_path: Path, clock: MovedClock) -> Iterator[Offprompt]:
+    url = ":memory:" if request.param == "memory" else str(tmp_path / "agent.db")
+    with offprompt.open(url, clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def alice(clock: MovedClock) -> Iterator[BoundScope]:
+    with offprompt.open(":memory:", clock=clock) as opened:
+        yield opened.scope(user="alice@example.com")
+
+
+@pytest.fixture(params=WIRES)
+def wire(request: pytest.FixtureRequest) -> Wire:
+    return cast("Wire", request.param)
+
+
+@pytest.fixture
+def talk(alice: BoundScope, wire: Wire) -> NewTalk:
+    """`talk("s1", policy=…)`: a new talk of Alice's in the test's wire."""
+
+    def new(session_id: str = "s1", *, scope: BoundScope = alice, **options: Any) -> Talk:
+        options.setdefault("model", MODELS[wire])
+        return Talk(scope.session(session_id, **options), wire)
+
+    return new

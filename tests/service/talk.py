@@ -1,0 +1,178 @@
+"""Talking to a session with a scripted model: every request is held to the rules that hold for all of them."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from offprompt.records import Message, Reply, as_list, canonical
+from offprompt.service.session import Session
+from offprompt.wire.profiles import SHAPES
+from offprompt.wire.transcript import check_transcript
+
+Wire = Literal["openai", "anthropic"]
+WIRES: tuple[Wire, ...] = ("openai", "anthropic")
+MODELS: dict[Wire, str] = {"openai": "gpt-4o-mini", "anthropic": "claude-sonnet-4-5"}
+
+_ids = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Say:
+    """What the scripted model answers: text, and calls as (name, arguments) or (name, arguments, id)."""
+
+    text: str = ""
+    calls: tuple[tuple[Any, ...], ...] = ()
+    usage: dict[str, Any] | None = None
+    finish: str = ""
+
+
+def call(name: str, call_id: str = "", /, **arguments: Any) -> Say:
+    """One call and nothing else."""
+    return Say(calls=((name, arguments, call_id or f"call_{next(_ids)}"),))
+
+
+def calls(*several: Say, text: str = "") -> Say:
+    """Several in one message."""
+    return Say(text, tuple(each for one in several for each in one.calls))
+
+
+def as_reply(said: str | Say, wire: Wire) -> dict[str, Any]:
+    """The reply as the provider sends it."""
+    said = Say(said) if isinstance(said, str) else said
+    named = [(item[0], item[1], item[2] if len(item) > 2 else f"call_{next(_ids)}") for item in said.calls]
+    if wire == "anthropic":
+        blocks: list[Any] = [{"type": "text", "text": said.text}] if said.text else []
+        blocks += [{"type": "tool_use", "id": i, "name": n, "input": a} for n, a, i in named]
+        stop = said.finish or ("tool_use" if named else "end_turn")
+        usage = {"usage": said.usage} if said.usage else {}
+        return {"id": "m", "type": "message", "role": "assistant", "content": blocks, "stop_reason": stop, **usage}
+    message: dict[str, Any] = {"role": "assistant", "content": said.text or None}
+    if named:
+        message["tool_calls"] = [
+            {
+                "id": i,
+                "type": "function",
+                "function": {"name": n, "arguments": a if isinstance(a, str) else json.dumps(a)},
+            }
+            for n, a, i in named
+        ]
+    choice = {"index": 0, "message": message, "finish_reason": said.finish or ("tool_calls" if named else "stop")}
+    return {
+        "id": "c",
+        "object": "chat.completion",
+        "choices": [choice],
+        **({"usage": said.usage} if said.usage else {}),
+    }
+
+
+def result(wire: Wire, *answers: tuple[str, Any]) -> list[Message]:
+    """The client's tool results: (call id, content)."""
+    if wire == "anthropic":
+        blocks = [{"type": "tool_result", "tool_use_id": i, "content": text} for i, text in answers]
+        return [{"role": "user", "content": blocks}]
+    return [{"role": "tool", "tool_call_id": i, "content": text} for i, text in answers]
+
+
+def tool(name: str, wire: Wire) -> dict[str, Any]:
+    """A tool of the client's own."""
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    if wire == "anthropic":
+        return {"name": name, "description": "A tool.", "input_schema": schema}
+    return {"type": "function", "function": {"name": name, "description": "A tool.", "parameters": schema}}
+
+
+@dataclass
+class Talk:
+    """One conversation of an application with a session."""
+
+    session: Session
+    wire: Wire
+    messages: list[Any] = field(default_factory=list[Any])
+    requests: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    replies: list[Reply] = field(default_factory=list[Reply])
+    _own: int = 0
+
+    def prepare(self, messages: Sequence[Any] | None = None, *, show: Sequence[str] = ()) -> dict[str, Any]:
+        """The request, checked: it is a sound transcript, goes on from the one before, and changed nothing given."""
+        given = list(self.messages if messages is None else messages)
+        before = copy.deepcopy(given)
+        request = self.session.prepare(given, show=show)
+        assert given == before, "prepare changed the caller's messages"
+        assert check_transcript(request["messages"], wire=self.wire) == []
+        canonical(request)
+        record = self.session.record
+        assert record is not None
+        assert record.pending is not None
+        if self.requests and not record.pending.cut:
+            check_prefix(self.requests[-1], request, same_turn=record.turn == self._own, wire=self.wire)
+        self._own = record.turn
+        self.requests.append(copy.deepcopy(request))
+        return request
+
+    def absorb(self, said: str | Say) -> Reply:
+        """The reply to what the model says."""
+        reply = self.session.absorb(as_reply(said, self.wire))
+        self.replies.append(reply)
+        return reply
+
+    def turn(self, user: Any, *said: str | Say, show: Sequence[str] = ()) -> Reply:
+        """A user's message, and the model's replies until the application is next; the script must last."""
+        self.messages.append({"role": "user", "content": user})
+        return self.go(*said, show=show)
+
+    def go(self, *said: str | Say, show: Sequence[str] = ()) -> Reply:
+        """The model's replies to the messages as they are."""
+        self.prepare(show=show)
+        reply = self.absorb(said[0])
+        for each in said[1:]:
+            assert not reply.done, "the script goes on, the turn does not"
+            self.prepare([*self.messages, *reply.messages])
+            reply = self.absorb(each)
+        self.messages += reply.messages
+        return reply
+
+    @property
+    def sent(self) -> str:
+        """The newest request as text, characters as they are."""
+        return flat(self.requests[-1])
+
+    @property
+    def last(self) -> list[Any]:
+        """The newest request's messages."""
+        return self.requests[-1]["messages"]
+
+
+def flat(value: Any) -> str:
+    """All texts in a request one behind the other, as the model reads them."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return "\n".join(flat(item) for item in value.values())  # pyright: ignore[reportUnknownVariableType]
+    return "\n".join(flat(item) for item in as_list(value) or [])
+
+
+def check_prefix(before: dict[str, Any], now: dict[str, Any], *, same_turn: bool, wire: Wire) -> None:
+    """Rule 1: head byte for byte; messages up to the newest user message, or all of them within a turn."""
+    assert canonical(before.get("tools", [])) == canonical(now.get("tools", [])), "the tools changed"
+    assert canonical(before.get("system", [])) == canonical(now.get("system", [])), "the system text changed"
+    old, new = before["messages"], now["messages"]
+    end = len(old) if same_turn else newest_user(old, wire)
+    for at in range(end):
+        assert at < len(new), f"message {at} is gone"
+        assert canonical(old[at]) == canonical(new[at]), f"message {at} of {end} changed"
+
+
+def newest_user(messages: Sequence[Message], wire: Wire) -> int:
+    """Where the newest user message begins, its frame of shown values among it; our answers in text are not one."""
+    shape = SHAPES[wire]
+    at = len(messages) - 1
+    while at >= 0 and (shape.kind(messages[at]) != "user" or shape.text(messages[at]).startswith("[memory]")):
+        at -= 1
+    while at > 0 and shape.kind(messages[at - 1]) == "user" and "<memory " in shape.text(messages[at - 1]):
+        at -= 1
+    return max(at, 0)
