@@ -144,3 +144,5 @@ def test_reasoning_fields_are_never_read() -> None:
     message = {"role": "assistant", "content": "ok", "reasoning_content": call, "reasoning": call}
     parsed = parse_actions(message)
     assert (parsed.actions, parsed.text) == ((), "ok")
+    parsed = parse_actions({"role": "assistant", "content": [{"type": "reasoning", "text": call}, text("ok")]})
+    assert (parsed.actions, parsed.text) == ((), "ok")

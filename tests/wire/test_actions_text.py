@@ -121,6 +121,9 @@ def test_several_calls_come_in_order_with_their_place() -> None:
         ('{"name":"mem_write","arguments":"{\\"slot\\":\\"a\\",\\"value\\":\\"ha"}', "cut off"),
         ('<think>{"action":"mem_read","slot":"a"}', "reasoning"),
         ('{"action":"mem_write","slot":"a","value":' + "[" * 90 + "1" + "]" * 90 + "}", "nested"),
+        ('{"action":"mem_write","slot":"a","value":' + "[" * 5000 + "]" * 5000 + "}", "nested"),
+        ('{"action":"mem_write","slot":"a","value":["x" "y"]}', "two ways"),
+        ('{"action":"mem_write","slot":"a","value":["甲”,“乙"],}', "two ways"),
         ('{"action":"mem_write","slot":"a","value":{"x":1 2 3}}', ""),
         ('{"action":"mem_write","slot":"文","value":"甲"，"乙","丙"}', ""),
     ],
@@ -177,10 +180,12 @@ def test_a_call_inside_a_value_is_never_run(value: str, broken: str) -> None:
         "quotes": raw.replace('\\"', '"'),
         "cut": raw[:-2],
     }[broken]
-    names = [action.name for action in parse_actions(raw).actions]
-    assert names in ([], ["mem_write"])
-    if broken in ("", "newline") or (broken == "comma" and value.startswith("例")):
-        assert parse_actions(raw).actions[0].arguments["value"] == value
+    parsed = parse_actions(raw)
+    if broken in ("quotes", "cut"):
+        assert parsed.actions == ()
+        assert [refusal.name for refusal in parsed.refused] == ["mem_write"]
+    else:
+        assert [dict(action.arguments) for action in parsed.actions] == [{"slot": "doc", "value": value}]
 
 
 def test_the_last_of_two_equal_keys_counts() -> None:
@@ -190,6 +195,19 @@ def test_the_last_of_two_equal_keys_counts() -> None:
 def test_quotes_inside_a_text_are_kept_where_only_one_reading_is_left() -> None:
     text = '{"action":"mem_write","slot":"话","value":"他说"好"。"}'
     assert got(text, ("mem_write",))[0]["arguments"]["value"] == '他说"好"。'
+    text = '{"action":"mem_write","slot":"记号","value":"以"{"开头"}'
+    assert got(text, ("mem_write",))[0]["arguments"]["value"] == '以"{"开头'
+
+
+def test_an_address_without_quotes_is_no_comment() -> None:
+    assert got('{"name":"search","arguments":{"q":http://a.b/c}}') == [
+        {"name": "search", "arguments": {"q": "http://a.b/c"}}
+    ]
+
+
+def test_a_name_alone_is_a_call_only_where_calls_stand() -> None:
+    assert got('<tool_call>{"name":"slot_list"}</tool_call>') == [{"name": "slot_list", "arguments": {}}]
+    assert got('{"name":"slot_list"}<tool_call></tool_call>{"name":"slot_list"}') == []
 
 
 def test_unknown_names_and_empty_sets_of_names_call_nothing() -> None:

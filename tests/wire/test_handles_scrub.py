@@ -43,6 +43,15 @@ def test_json_values_are_found_in_their_usual_texts() -> None:
         assert scrub_text(f"got {text}.", {"@ab": value}) == ("got [[mem:@ab]].", ("@ab",))
 
 
+def test_what_looks_like_a_handle_beside_a_value_stays_what_it_is() -> None:
+    values = {"a": "0123"}
+    for text in ("[[mem:a]] 0123", "0123 [[mem:a]]", "[[mem:0123]]"):
+        scrubbed, names = scrub_text(text, values)
+        assert names == ("a",)
+        assert len(find_handles(scrubbed)) == 1
+        assert back(scrubbed, values) == text
+
+
 def test_nothing_to_find_and_empty_values_change_nothing() -> None:
     assert scrub_text("plain", {"a": "", "b": "other"}) == ("plain", ())
     assert scrub_text("", {"b": "other"}) == ("", ())

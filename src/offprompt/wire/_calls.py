@@ -95,7 +95,7 @@ def _arguments(value: Mapping[str, Any], name_keys: list[str]) -> Mapping[str, A
     given = [key for key in ARGUMENT_KEYS if key in value]
     if given:
         read = [_object(value[key]) for key in given]
-        if any(other != read[0] for other in read):
+        if any(other != read[0] for other in read[1:]):
             raise CallError(f"it has arguments twice, under {' and '.join(given)}")
         return read[0]
     skip = {*name_keys, *(key for key, marks in _MARKERS.items() if value.get(key) in marks)}
@@ -129,7 +129,7 @@ def tidy(name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         given = [key for key in spellings if key in result]
         if not given:
             continue
-        if any(result[key] != result[given[0]] for key in given):
+        if any(result[key] != result[given[0]] for key in given[1:]):
             raise CallError(f"it gives {' and '.join(given)}, which mean the same, with different values")
         value = result[given[0]]
         for key in given:

@@ -123,7 +123,7 @@ def _read_leniently(text: str, start: int) -> Found:
     else:
         found = _repair_checked(text[start : closed[0].end], closed[0].end)
     check_value(found.value, found.end)
-    if any(mark in leaf for leaf in _texts(found.value) for mark in MARKS):
+    if (inner or not values) and any(mark in leaf for leaf in _texts(found.value) for mark in MARKS):
         raise UnreadableError("it is broken and holds marks of another call", found.end)
     return found
 

@@ -129,8 +129,8 @@ def _emit(state: _State, piece: str, pos: int) -> None:
 
 
 def _close(state: _State, closer: str) -> None:
-    if _PAIRS[state.stack.pop()] != closer:
-        state.clean = False
+    # One that does not match is no JSON, whatever it closes.
+    state.stack.pop()
     _missing(state)
     if state.out[-1] == ",":
         state.out.pop()
