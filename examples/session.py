@@ -36,7 +36,7 @@ with offprompt.open("travel.db") as memory:
     session.prepare([*messages, {"role": "user", "content": "Mail me the itinerary."}])
     calls = [{"id": "call_1", "type": "function", "function": function}]
     reply = session.absorb({"role": "assistant", "content": None, "tool_calls": calls})
-    print(reply.tool_calls[0].arguments[:40])
+    print(reply.tool_calls[0].arguments[:39])
 
 # prints:
 # My name is Ada Okafor.  Noted.

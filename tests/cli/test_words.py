@@ -16,10 +16,11 @@ def said() -> dict[str, str]:
     for path in sorted((PACKAGE / "cli").rglob("*.py")):
         loops: dict[str, list[str]] = {}
         for node in ast.walk(tree(path)):
-            if isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.target, ast.Name):
-                if isinstance(node.iter, (ast.Tuple, ast.List)):
-                    values = [item.value for item in node.iter.elts if isinstance(item, ast.Constant)]
-                    loops.setdefault(node.target.id, []).extend(value for value in values if isinstance(value, str))
+            if not isinstance(node, (ast.For, ast.comprehension)) or not isinstance(node.iter, (ast.Tuple, ast.List)):
+                continue
+            values = [item.value for item in node.iter.elts if isinstance(item, ast.Constant)]
+            if isinstance(node.target, ast.Name):
+                loops.setdefault(node.target.id, []).extend(value for value in values if isinstance(value, str))
         for node in ast.walk(tree(path)):
             if not isinstance(node, ast.Call) or not node.args:
                 continue

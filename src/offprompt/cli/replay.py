@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from offprompt.bootstrap import config_file, price_sheets
-from offprompt.cli.call import Call, command
+from offprompt.cli.call import Call
 from offprompt.cli.render import table
 from offprompt.config import Settings, load_settings
 from offprompt.errors import UsageError
@@ -79,11 +79,6 @@ def replay(
     if drawn is not None:
         write_picture(replayed, drawn, call.lang)
     _answer(call, replayed, source, drawn)
-
-
-def mount(app: typer.Typer) -> None:
-    """Adds the command."""
-    command(app, "replay")(replay)
 
 
 def _answer(call: Call, replayed: Replayed, source: _Source, drawn: Path | None) -> None:

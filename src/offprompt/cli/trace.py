@@ -1,0 +1,113 @@
+"""`offprompt trace SESSION`: a session turn by turn, from what is stored."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from offprompt.cli.call import Call, command, corrected
+from offprompt.cli.render import moment, scope_json
+from offprompt.errors import NotFoundError, UsageError
+from offprompt.records import Event, Scope, SessionRecord, compact
+from offprompt.service.offprompt import Offprompt
+from offprompt.service.stored_session import read_session
+from offprompt.service.trace import Trace, TracedRound, TracedTurn, Tracer
+
+
+def trace(
+    call: Call,
+    session_id: Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.")],
+    *,
+    turn: Annotated[int | None, typer.Option(min=1, help="Only this turn.")] = None,
+    values: Annotated[bool, typer.Option("--values", help="Print values too, but never secrets.")] = False,
+) -> None:
+    """A session turn by turn: what the model wrote, what memory did, how the next request was built."""
+    with call.memory() as memory:
+        parts = memory.parts
+        session = read_session(parts.sessions, record_of(call, memory, session_id))
+        found = Tracer(parts.slots, session, values=values).trace(turn)
+    if turn is not None and not found.turns:
+        raise NotFoundError(f"session {session_id!r} has no turn {turn}; it has {len(session.turns)}")
+    call.put(document(found), text(call, found))
+
+
+def record_of(call: Call, memory: Offprompt, session_id: str) -> SessionRecord:
+    """The session of that id in the scope that is named, or the only one of that id anywhere.
+
+    Raises   NotFoundError if there is none, UsageError if there are several: it names them.
+    """
+    scope = call.scope_of(memory).scope if call.scoped else None
+    fitting = [one for one in memory.parts.sessions.sessions(scope) if one.scope.session == session_id]
+    if not fitting:
+        where = "" if scope is None else f" in scope {scope}"
+        raise NotFoundError(f"no session {session_id!r}{where}; list them: offprompt sessions")
+    if len(fitting) > 1:
+        user = next((one.scope.user for one in fitting if one.scope.user), "alice")
+        scopes = ", ".join(str(one.scope) for one in fitting)
+        way = corrected(call.argv, ["--user", user])
+        raise UsageError(f"{len(fitting)} sessions are called {session_id!r} ({scopes}); say whose: {way}")
+    return fitting[0]
+
+
+def document(found: Trace) -> dict[str, Any]:
+    """A trace as JSON."""
+    turns: list[dict[str, Any]] = []
+    for turn in found.turns:
+        rounds = [asdict(one) | {"sent": asdict(one.sent)} for one in turn.rounds]
+        events = [asdict(event) | {"scope": scope_json(event.scope)} for event in turn.events]
+        flags = [asdict(flag) for flag in turn.flags]
+        turns.append({"turn": turn.number, "user": turn.user, "requests": rounds, "events": events, "flags": flags})
+    head = {"scope": scope_json(found.scope), "model": found.model, "wire": found.wire, "policy": found.policy}
+    return head | {"turns": turns}
+
+
+def text(call: Call, found: Trace) -> str:
+    """A trace to be read."""
+    scope: Scope = found.scope
+    lines = [f"{call.say('session')} {scope.session} ({scope.without_session()}), {found.model}, {found.policy}"]
+    for turn in found.turns:
+        lines += ["", f"{call.say('turn')} {turn.number}  {turn.user}"]
+        for one in turn.rounds:
+            lines += round_lines(call, one)
+        lines += turn_end(call, turn)
+    return "\n".join(lines)
+
+
+def round_lines(call: Call, one: TracedRound) -> list[str]:
+    """One request: how it was built, what came back, what was done."""
+    parts = ", ".join(f"{name} {size.tokens}" for name, size in one.parts.items() if size.tokens)
+    built = f"{one.sent.tokens:,} {call.say('tokens')} ({one.prefix:,} {call.say('as before')}): {parts}"
+    lines = [f"  {call.say('request')} {one.seq}  {built}"]
+    lines += [f"    {call.say('shown')}: {each.name} ({each.why}, {each.tokens})" for each in one.shown]
+    listed = (("said", one.said), ("LEAKED", one.leaked), ("warning", one.warnings))
+    lines += [f"    {call.say(label)}: {each}" for label, names in listed for each in names]
+    if one.cut:
+        lines.append(f"    {call.say('turns that left')}: {one.cut}")
+    if one.raw:
+        lines.append(f"    {call.say('model')}: {' '.join(one.raw.split())}")
+    lines += [f"    {call.say('action')}: {each.name} {compact(dict(each.arguments))}" for each in one.actions]
+    lines += [f"    {call.say('refused')}: {each.name} {each.why}" for each in one.refused]
+    lines += [f"    {call.say('call')}: {each.name} {each.arguments}" for each in one.calls]
+    lines += [f"    {call.say('receipt')}: {each}" for each in one.receipts]
+    return lines if one.outcome == "ok" else [*lines, f"    {call.say('outcome')}: {one.outcome}"]
+
+
+def turn_end(call: Call, turn: TracedTurn) -> list[str]:
+    """What the store did in the turn, and what is wrong with its answer."""
+    done = [f"  {event_line(event)}" for event in turn.events]
+    wrong = [f"  {call.say('CONTRADICTS')} {flag.slot}: {call.say(flag.fault)}: {flag.quote}" for flag in turn.flags]
+    return [*done, *wrong]
+
+
+def event_line(event: Event) -> str:
+    """An event on one line."""
+    version = f" v{event.version}" if event.version else ""
+    why = f": {event.why}" if event.why else ""
+    return f"{moment(event.at)}  {event.op} {event.name}{version} ({event.actor}, {event.outcome}){why}"
+
+
+def mount(app: typer.Typer) -> None:
+    """Put the command into the program."""
+    command(app, "trace")(trace)
