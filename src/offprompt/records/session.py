@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from offprompt.records.action import Receipt
 from offprompt.records.event import Event
 from offprompt.records.ledger import LedgerEntry, Shown
 from offprompt.records.scope import Scope
@@ -91,7 +92,8 @@ class JournalEntry:
     live       the messages sent for it while its turn lasts, None: as it came. settled: those sent after its turn,
                None: as live. One incoming message may become several (a shown value stands in one of its own).
     kind       `system` `user` `assistant` `tool`, and `answer` for our own results. turn: the user turn it belongs to.
-    bodies     ids of the bodies that its stubs stand for.
+    bodies     ids of the bodies that its stubs stand for. shown: values that stand in its live form, with the reason.
+    receipts   of an assistant's actions, in order, without what was shown: a reply that comes again is not run again.
     """
 
     key: str
@@ -105,6 +107,8 @@ class JournalEntry:
     settled: tuple[Mapping[str, Any], ...] | None = None
     text: str = ""
     bodies: tuple[str, ...] = ()
+    shown: tuple[Shown, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
     seq: int = 0
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from offprompt.records import Head, Slot, compact, text_of
+from offprompt.records import Head, Json, Slot, compact, text_of
 from offprompt.service.session_kit import SessionOptions, date_of
 from offprompt.service.turn import Turn
 from offprompt.wire.head import (
@@ -18,6 +19,7 @@ from offprompt.wire.head import (
     frame,
     memory_tools,
 )
+from offprompt.wire.scrub import scrub_text
 
 
 def build_head(turn: Turn, options: SessionOptions, nonce: str) -> Head:
@@ -37,9 +39,10 @@ def head_tokens(turn: Turn, head: Head) -> int:
     return turn.kit.tokenizer.count(head.text) + turn.kit.tokenizer.count(compact(list(head.tools)))
 
 
-def shown_value(slot: Slot, text: str | None = None) -> ShownValue:
-    """A slot's value, or a page of it, as a frame shows it."""
-    return ShownValue(slot.name, text_of(slot.value) if text is None else text, slot.source, date_of(slot.updated_at))
+def shown_value(slot: Slot, hidden: Mapping[str, Json] = MappingProxyType({})) -> ShownValue:
+    """A slot's value as a frame shows it: what looks like a handle is none; hidden values in it are their handles."""
+    text = scrub_text(text_of(slot.value), hidden)[0]
+    return ShownValue(slot.name, text, slot.source, date_of(slot.updated_at))
 
 
 def _off_prompt(turn: Turn, options: SessionOptions, slots: Sequence[Slot], nonce: str) -> Head:
@@ -51,7 +54,7 @@ def _off_prompt(turn: Turn, options: SessionOptions, slots: Sequence[Slot], nonc
         instructions += TEXT_ACTIONS[turn.language]
     else:
         tools = tuple(dict(turn.model.shape.tool(spec)) for spec in memory_tools(turn.language))
-    card = card_text([shown_value(slot) for slot in carded], nonce, turn.language)
+    card = card_text([shown_value(slot, turn.hidden) for slot in carded], nonce, turn.language)
     return Head(
         text="\n\n".join(part for part in (instructions, directory, card) if part),
         tools=tools,
@@ -64,7 +67,7 @@ def _off_prompt(turn: Turn, options: SessionOptions, slots: Sequence[Slot], nonc
 
 
 def _inline(turn: Turn, slots: Sequence[Slot], nonce: str) -> Head:
-    values = frame([shown_value(slot) for slot in slots], nonce) if slots else ""
+    values = frame([shown_value(slot, turn.hidden) for slot in slots], nonce) if slots else ""
     instructions = INLINE[turn.language]
     tools = tuple(dict(turn.model.shape.tool(spec)) for spec in memory_tools(turn.language, inline=True))
     return Head(

@@ -6,22 +6,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from offprompt.errors import BackendError, NotFoundError, OffpromptError, UsageError
+from offprompt.errors import (
+    BackendError,
+    ConflictError,
+    LimitError,
+    NameInvalidError,
+    NotFoundError,
+    OffpromptError,
+    UsageError,
+)
 from offprompt.recall.text import TextIndex, snippet
-from offprompt.records import Action, JournalEntry, Receipt, Scope, Slot, clean_name, fold_name, text_of
+from offprompt.records import Action, JournalEntry, Receipt, Scope, Slot, clean_name, compact, fold_name, text_of
+from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.heads import shown_value
 from offprompt.service.session_kit import date_of
 from offprompt.service.slot_writer import Writer
 from offprompt.service.slots import Slots
 from offprompt.service.turn import Turn
-from offprompt.wire.handles import find_handles
+from offprompt.wire.handles import Resolved, find_handles, resolve_arguments
 from offprompt.wire.head import ShownValue, directory_line, read_result, receipt_text
+from offprompt.wire.leaks import find_values
 from offprompt.wire.scrub import scrub_text
+from offprompt.wire.shapes import loaded
 
 PAGE_TOKENS: Final = 256
 SNIPPET_TOKENS: Final = 40
 SEARCH_HITS: Final = 5
 ID_CHARS: Final = 12
+RECEIPT_TOKENS: Final = 25
+FOREIGN: Final = ("tool", "document")
+FOREIGN_LABELS: Final = ("tool:", "document:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +44,13 @@ class MemoryActions:
 
     departed   the entries of this conversation that are not in the prompt any more: what a search may find.
     key        the reply's journal key: names its writes, so that a replay changes nothing.
+    lookup     of handles in the values that are written.
     """
 
     turn: Turn
     departed: Sequence[JournalEntry]
     key: str
+    lookup: HandleLookup
 
     def run(self, action: Action, index: int) -> Receipt:
         """One action's receipt; `ok` False when it was not done, and then nothing is changed."""
@@ -50,22 +66,55 @@ class MemoryActions:
             self.turn.warnings.append(f"{action.name}: {exc}")
             return Receipt(action.name, receipt_text("trouble", self.turn.language), ok=False)
         except OffpromptError as exc:
-            return Receipt(action.name, self._say("refused", str(exc)), ok=False)
+            self.turn.event(f"action.{action.name}", _named(action), outcome=type(exc).__name__)
+            return Receipt(action.name, self._problem(action, exc), ok=False)
 
     def _say(self, kind: str, name: str = "", version: int = 0) -> str:
         return receipt_text(kind, self.turn.language, name=name, version=version)
 
+    def _problem(self, action: Action, exc: OffpromptError) -> str:
+        """What the model is told of an error: short, in its language, with the way out."""
+        name = _named(action)
+        match exc:
+            case _NeedsError():
+                return self._say("needs", exc.what)
+            case NameInvalidError():
+                return self._say("bad_name", exc.name)
+            case NotFoundError():
+                return self._say("missing", name)
+            case LimitError(unit="bytes"):
+                return self._say("long", version=exc.limit)
+            case LimitError():
+                return self._say("full", version=exc.limit)
+            case ConflictError():
+                return self._say("conflict", name)
+            case _:
+                return self._say("bad_value", name)
+
     def _write(self, action: Action, index: int) -> Receipt:
         name = clean_name(_slot_name(action))
         if "value" not in action.arguments:
-            raise UsageError("mem_write needs `value`; give the text to keep")
-        trust = "tool" if self.turn.tainted else "user"
-        writer = Writer("model", trust, "model", f"{self.key}:{index}")
+            raise _NeedsError("value")
+        resolved = self._resolved(action.arguments["value"])
+        if resolved.bad:
+            return Receipt("mem_write", self._say("bad_handle", resolved.bad[0].text), ok=False, name=name)
+        foreign = self.turn.tainted or any(self.turn.is_foreign(used.name) for used in resolved.used)
+        writer = Writer("model", "tool" if foreign else "user", "model", f"{self.key}:{index}")
         slots = Slots(self.turn.kit.slot_kit, self._target(name, action.arguments.get("scope")))
-        slot = slots.write_as(writer, name, action.arguments["value"])
+        slot = slots.write_as(writer, name, loaded(resolved.text))
         self.turn.changed()
         self.turn.issue(slot.name)
         return Receipt("mem_write", self._say("saved", slot.name, slot.version), name=slot.name, version=slot.version)
+
+    def _resolved(self, value: object) -> Resolved:
+        """The value as JSON text with its handles resolved: models write by reference, and imitate what they see."""
+        try:
+            text = compact(value)
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise UsageError("the value of mem_write is not JSON; give text or JSON") from exc
+        resolved = resolve_arguments(text, self.lookup)
+        self.lookup.note(resolved, "value of mem_write")
+        return resolved
 
     def _target(self, name: str, asked: object) -> Scope:
         """Where a write goes: as asked, else where the slot is, else the user's scope, else the session's."""
@@ -76,19 +125,26 @@ class MemoryActions:
         if asked == "user":
             return user
         if asked is not None:
-            raise UsageError(f"mem_write scope={asked!r}; it is 'user' or 'session'")
+            raise _NeedsError("scope: user | session")
         folded = fold_name(name)
         there = next((slot for slot in self.turn.stored if fold_name(slot.name) == folded), None)
-        return there.scope if there is not None and not there.scope.shared else user
+        return there.scope if there is not None and self._is_own(there) else user
+
+    def _is_own(self, slot: Slot) -> bool:
+        """Whether the slot is this user's (without a user this session's), and no one else sees a change."""
+        own = self.turn.scope
+        return slot.scope.user == own.user if own.user else slot.scope.session == own.session
 
     def _read(self, action: Action, _index: int) -> Receipt:
         name, page = _slot_name(action), action.arguments.get("page", 1)
         if isinstance(page, str) and page.isdigit():
             page = int(page)
         if not isinstance(page, int) or isinstance(page, bool) or page < 1:
-            raise UsageError(f"mem_read page={page!r}; give a number from 1")
+            raise _NeedsError("page: 1, 2 …")
         if name.startswith("@"):
-            return self._show_text(name, *self._stored_text(name), page)
+            source, date, text = self._stored_text(name)
+            text = scrub_text(text, self.turn.secrets)[0]
+            return self._show_text(name, source, date, text, page, foreign=source in FOREIGN)
         slot = self.turn.slots.get(name, actor="model")
         if slot is None:
             return Receipt("mem_read", self._say("missing", name), ok=False, name=name)
@@ -96,8 +152,8 @@ class MemoryActions:
             return Receipt("mem_read", self._say("never", slot.name), ok=False, name=slot.name)
         self.turn.reads[slot.name] = slot.value
         self.turn.issue(slot.name)
-        value = shown_value(slot)
-        return self._show_text(slot.name, value.source, value.date, value.text, page)
+        value = shown_value(slot, self.turn.hidden)
+        return self._show_text(slot.name, value.source, value.date, value.text, page, foreign=slot.trust == "tool")
 
     def _stored_text(self, name: str) -> tuple[str, str, str]:
         """Source, date and text of a body or an earlier message, by the id after the `@`."""
@@ -106,20 +162,21 @@ class MemoryActions:
             return body.kind, date_of(body.at), body.text
         for entry in self.departed:
             if len(name) > ID_CHARS // 2 and entry.key.startswith(name[1:]):
-                return entry.kind, date_of(entry.at), scrub_text(entry.text, self.turn.secrets)[0]
+                return entry.kind, date_of(entry.at), entry.text
         raise NotFoundError(f"there is nothing stored as {name!r} in this session")
 
-    def _show_text(self, name: str, source: str, date: str, text: str, page: int) -> Receipt:
-        """The text, or a page of it, within what the turn may still show."""
+    def _show_text(self, name: str, source: str, date: str, text: str, page: int, *, foreign: bool) -> Receipt:
+        """The text, or a page of it, within what the turn may still show; foreign text taints the turn."""
         turn, count = self.turn, self.turn.kit.tokenizer.count
         if page == 1 and any(shown.name == name for shown in turn.shown):
             return Receipt("mem_read", self._say("shown", name), name=name)
-        pages = [text] if count(text) <= turn.left() else self._pages(text)
+        pages = [text] if page == 1 and count(text) <= turn.left() else self._pages(text)
         if page > len(pages):
             return Receipt("mem_read", self._say("no_page", name, len(pages)), ok=False, name=name)
         tokens = count(pages[page - 1])
         if tokens > turn.left():
             return Receipt("mem_read", self._say("spent", name), ok=False, name=name)
+        turn.tainted = turn.tainted or foreign
         turn.show(name, "mem_read" if len(pages) == 1 else f"mem_read page {page}", tokens)
         shown = read_result(ShownValue(name, pages[page - 1], source, date), page, len(pages), turn.language)
         return Receipt("mem_read", self._say("read", name), name=name, shown=shown)
@@ -134,6 +191,10 @@ class MemoryActions:
 
     def _forget(self, action: Action, _index: int) -> Receipt:
         trust = "tool" if self.turn.tainted else "user"
+        folded = fold_name(_slot_name(action))
+        there = next((slot for slot in self.turn.stored if fold_name(slot.name) == folded), None)
+        if there is not None and not self._is_own(there):
+            raise ConflictError(f"slot {there.name!r} belongs to {there.scope}; the application may forget it there")
         name = self.turn.slots.forget(_slot_name(action), writer=Writer("model", trust, "model"))
         self.turn.changed()
         return Receipt("mem_forget", self._say("forgot", name), name=name)
@@ -141,11 +202,12 @@ class MemoryActions:
     def _search(self, action: Action, _index: int) -> Receipt:
         query = action.arguments.get("query")
         if not isinstance(query, str) or not query.strip():
-            raise UsageError("mem_search needs `query`; give the words to look for")
+            raise _NeedsError("query")
         lines, names = list[str](), list[str]()
-        room = self.turn.left()
+        turn, count = self.turn, self.turn.kit.tokenizer.count
+        room = turn.left()
         for name, line in self._hits(query):
-            tokens = self.turn.kit.tokenizer.count(line + "\n")
+            tokens = count(line + "\n")
             if tokens > room:
                 break
             room -= tokens
@@ -153,9 +215,15 @@ class MemoryActions:
             names.append(name)
         if not lines:
             return Receipt("mem_search", self._say("none"), ok=False)
-        self.turn.issue(*names)
-        self.turn.show("mem_search", "search", self.turn.left() - room)
-        return Receipt("mem_search", self._say("found", ", ".join(names)), shown="\n".join(lines))
+        turn.issue(*names)
+        turn.show("mem_search", "search", turn.left() - room)
+        for name in find_values("\n".join(lines), turn.values):
+            turn.show(name, "in what mem_search found", 0)
+        turn.tainted = turn.tainted or any(line.split(" ", 2)[1] in FOREIGN_LABELS for line in lines if line[0] == "@")
+        listed = len(names)
+        while listed > 1 and count(self._say("found", ", ".join(names[:listed]))) > RECEIPT_TOKENS:
+            listed -= 1
+        return Receipt("mem_search", self._say("found", ", ".join(names[:listed])), shown="\n".join(lines))
 
     def _hits(self, query: str) -> list[tuple[str, str]]:
         """Names and lines of the best hits: slots by label, earlier messages and bodies by a snippet."""
@@ -175,7 +243,7 @@ class MemoryActions:
         for name, _ in index.search(query, SEARCH_HITS):
             if name in texts:
                 kind, text = texts[name]
-                found = scrub_text(snippet(text, query, max_tokens=SNIPPET_TOKENS), self.turn.secrets)[0]
+                found = snippet(scrub_text(text, self.turn.secrets)[0], query, max_tokens=SNIPPET_TOKENS)
                 lines[name] = f"{name} {kind}: {' '.join(found.split())}"
             hits.append((name, lines[name]))
         return hits
@@ -185,6 +253,19 @@ class MemoryActions:
         return number.isdigit() and any(each.name == head and each.parts >= int(number) for each in self.turn.stored)
 
 
+class _NeedsError(UsageError):
+    """An argument that is not there, or not what it must be."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"the action needs `{what}`; give it")
+
+
+def _named(action: Action) -> str:
+    slot = action.arguments.get("slot")
+    return slot if isinstance(slot, str) else ""
+
+
 def _slot_name(action: Action) -> str:
     """The slot argument as a plain name, whether it came as a name or as a handle.
 
@@ -192,6 +273,6 @@ def _slot_name(action: Action) -> str:
     """
     slot = action.arguments.get("slot")
     if not isinstance(slot, str) or not slot.strip():
-        raise UsageError(f"{action.name} needs `slot`; give the slot's name")
+        raise _NeedsError("slot")
     handles = find_handles(slot)
     return handles[0].name if len(handles) == 1 else slot.strip()

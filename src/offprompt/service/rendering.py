@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from offprompt.records import Action, Body, JournalEntry, Message, Slot, compact, text_of
@@ -19,9 +19,10 @@ from offprompt.wire.scrub import scrub_text
 MAX_LABEL_CHARS = 80
 
 
-def first_sight(turn: Turn, placed: Placed, *, stub_tokens: int | None) -> JournalEntry:
+def first_sight(turn: Turn, placed: Placed, *, stub_tokens: int | None, arguments: Mapping[str, str]) -> JournalEntry:
     """The entry of a new message with the forms in which it is sent; bodies go to the turn.
 
+    arguments   as the model wrote them, by call id, of calls that came back resolved.
     User text is escaped where it looks like a handle. Tool results are scrubbed; those over `stub_tokens`
     (None: none) become stubs; an assistant message that we do not know again is scrubbed; answers stay.
     """
@@ -31,15 +32,16 @@ def first_sight(turn: Turn, placed: Placed, *, stub_tokens: int | None) -> Journ
         return entry
     if entry.kind == "assistant":
         changed = shape.map_text(message, lambda text: scrub_text(text, turn.secrets)[0])
+        changed = shape.with_arguments(changed, arguments)
         return entry if changed is message else replace(entry, live=(changed,))
-    if entry.kind == "tool":
+    if shape.results(message):
         return _tool(turn, entry, message, stub_tokens)
     changed = shape.map_text(message, escape_lookalikes)
     bodies: list[str] = []
     if stub_tokens is not None and entry.kind == "user":
         documents = {
-            at: _stub(turn, text, "document", bodies)
-            for at, text in shape.documents(changed)
+            at: _stub(turn, text, escape_lookalikes(text), "document", bodies)
+            for at, text in shape.documents(message)
             if turn.kit.tokenizer.count(text) > stub_tokens
         }
         changed = shape.with_documents(changed, documents)
@@ -60,9 +62,9 @@ def _tool(turn: Turn, entry: JournalEntry, message: Message, stub_tokens: int | 
     changed = shape.map_text(message, cleaned)
     if stub_tokens is not None:
         texts = {
-            result.call_id: _stub(turn, result.text, "tool", bodies)
-            for result in shape.results(changed)
-            if result.plain and turn.kit.tokenizer.count(result.text) > stub_tokens
+            result.call_id: _stub(turn, result.text, clean.text, "tool", bodies)
+            for result, clean in zip(shape.results(message), shape.results(changed), strict=True)
+            if result.plain and turn.kit.tokenizer.count(clean.text) > stub_tokens
         }
         changed = shape.with_results(changed, texts)
     for name in sorted(scrubbed):
@@ -72,15 +74,15 @@ def _tool(turn: Turn, entry: JournalEntry, message: Message, stub_tokens: int | 
     return replace(entry, live=live, bodies=tuple(bodies))
 
 
-def _stub(turn: Turn, text: str, kind: str, bodies: list[str]) -> str:
-    """A stub in place of a long text; the text becomes a body of this session."""
+def _stub(turn: Turn, text: str, clean: str, kind: str, bodies: list[str]) -> str:
+    """A stub in place of a long text; the text becomes a body of this session, what is seen of it is `clean`."""
     body_id = turn.digest(f"body\n{text}")[:12]
-    label = " ".join(text[: MAX_LABEL_CHARS * 2].split())[:MAX_LABEL_CHARS]
+    label = " ".join(clean[: MAX_LABEL_CHARS * 2].split())[:MAX_LABEL_CHARS]
     turn.bodies[body_id] = Body(body_id, text, kind, label, turn.now, len(text.encode()))
     turn.issue(f"@{body_id}")
     turn.event("session.stub", f"@{body_id}", why=f"a long {kind}")
     bodies.append(body_id)
-    return stub_text(text, handle=format_handle(f"@{body_id}"), kind=kind, language=turn.language)
+    return stub_text(clean, handle=format_handle(f"@{body_id}"), kind=kind, language=turn.language)
 
 
 def with_shown(
@@ -92,7 +94,7 @@ def with_shown(
     turn only: `settled` is the message without it.
     """
     chosen: list[tuple[Slot, str]] = []
-    for name in show:
+    for name in dict.fromkeys(show):
         slot = turn.slots.get(name)
         if slot is None or slot.policy == "never":
             reason = "there is no such slot" if slot is None else "its policy is never"
@@ -104,6 +106,7 @@ def with_shown(
     asked = asked_for(entry.text, {slot.name: slot.tags for slot in askable})
     chosen += [(slot, asked[slot.name]) for slot in rank(askable, turn.now) if slot.name in asked]
     fitting: list[Slot] = []
+    before = len(turn.shown)
     for slot, why in chosen:
         tokens = turn.kit.tokenizer.count(text_of(slot.value))
         if tokens > turn.left():
@@ -119,9 +122,10 @@ def with_shown(
     if not fitting:
         return entry
     base = dict(entry.live[0]) if entry.live else message
-    text = frame([shown_value(slot) for slot in fitting], nonce)
+    text = frame([shown_value(slot, turn.hidden) for slot in fitting], nonce)
     live = turn.model.shape.attach(text, base, turn.model.profile.placement)
-    return replace(entry, live=tuple(live), settled=(base,))
+    turn.tainted = turn.tainted or any(slot.trust == "tool" for slot in fitting)
+    return replace(entry, live=tuple(live), settled=(base,), shown=tuple(turn.shown[before:]))
 
 
 def handle_form(turn: Turn, message: Message, written: Sequence[tuple[Action, str]]) -> Message:

@@ -20,15 +20,23 @@ from offprompt.records import (
     SessionChange,
     SessionRecord,
     ToolCall,
-    fold_name,
 )
 from offprompt.service.accounting import close_entry, truncation_warning
 from offprompt.service.conversation import Conversation
+from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.memory_actions import MemoryActions
 from offprompt.service.rendering import handle_form
 from offprompt.service.turn import Turn
 from offprompt.wire.actions import parse_actions
-from offprompt.wire.handles import BadHandle, Looked, Resolved, at_pointer, resolve_arguments, resolve_text
+from offprompt.wire.handles import resolve_arguments, resolve_text
+    BadHandle,
+    Looked,
+    Resolved,
+    at_pointer,
+    resolve_arguments,
+    resolve_text,
+    restore_lookalikes,
+)
 from offprompt.wire.head import missing_text, receipt_text
 from offprompt.wire.shapes import RawReply, Result, identity
 from offprompt.wire.sizes import message_size
@@ -60,10 +68,10 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class Absorbed:
-    """The application's reply with the change to commit."""
+    """The application's reply with the change to commit; None for a reply that is stored already."""
 
     reply: Reply
-    change: SessionChange
+    change: SessionChange | None
 
 
 class ReplyReader:
@@ -75,6 +83,7 @@ class ReplyReader:
         self._turn, self._record, self._conversation = turn, record, conversation
         self._departed, self._shape = departed, turn.model.shape
         self._work = _Work()
+        self._lookup = HandleLookup(turn, departed)
 
     def read(self, raw: RawReply) -> Absorbed:
         """Run its actions, resolve its handles, record it."""
@@ -83,11 +92,17 @@ class ReplyReader:
             raise UsageError("absorb came before prepare; call prepare(messages) and send what it returns first")
         key = self._conversation.reply_key(parent, raw.message)
         parsed = parse_actions(raw.message)
-        self._run(parsed, key)
+        known = self._conversation.by_key.get(key)
+        if known is None:
+            self._run(parsed, key)
+        else:
+            self._recall(parsed, known)
         self._client_calls(raw.message)
         text = self._resolve(parsed.text)
         live = handle_form(self._turn, raw.message, self._work.written)
         entries = self._entries(raw.message, live, parent, key)
+        if known is not None:
+            entries = [known, *self._conversation.answers(key)]
         done = self._is_done(parsed, text)
         self._warn(raw, parsed)
         reply = Reply(
@@ -96,15 +111,16 @@ class ReplyReader:
             raw_text=self._shape.text(raw.message),
             tool_calls=tuple(self._work.tool_calls),
             messages=tuple(self._messages(parent, entries)),
-            reads={name: value for name, value in self._turn.reads.items() if value is not None},
+            reads=self._reads(),
             receipts=tuple(self._work.receipts),
             refused=parsed.refused,
             warnings=tuple(self._turn.warnings),
         )
-        return Absorbed(reply, self._change(raw, entries, done=done))
+        again = known is not None and self._record.pending is None
+        return Absorbed(reply, None if again else self._change(raw, entries, done=done))
 
     def _run(self, parsed: Parsed, key: str) -> None:
-        actions = MemoryActions(self._turn, self._departed, key)
+        actions = MemoryActions(self._turn, self._departed, key, self._lookup)
         for at, action in enumerate(parsed.actions):
             receipt = actions.run(action, at)
             self._work.receipts.append(receipt)
@@ -117,13 +133,33 @@ class ReplyReader:
             self._work.receipts.append(Receipt(refusal.name, text, ok=False))
             self._work.answers.append(Answer(refusal.call_id, text, text, ok=False))
 
+    def _recall(self, parsed: Parsed, known: JournalEntry) -> None:
+        """What the reply led to when it came first: nothing is run again."""
+        answers = self._conversation.answers(known.key)
+        live = {each.call_id: each.text for entry in answers for each in self._shape.results(dict(entry.message))}
+        ids = [each.call_id for each in (*parsed.actions, *parsed.refused)]
+        for call_id, receipt in zip(ids, known.receipts, strict=True):
+            told = live.get(call_id, receipt.text)
+            self._work.receipts.append(replace(receipt, shown="" if told == receipt.text else told))
+            self._work.answers.append(Answer(call_id, told, receipt.text, receipt.ok))
+
+    def _reads(self) -> dict[str, Any]:
+        """What the model read in this turn; reads of earlier calls are looked up again."""
+        reads: dict[str, Any] = {}
+        for name, value in self._turn.reads.items():
+            if value is not ...:
+                reads[name] = value
+            elif (slot := self._turn.slots.get(name, touch=False)) is not None and slot.policy != "never":
+                reads[name] = slot.value
+        return reads
+
     def _client_calls(self, message: Message) -> None:
         """The client's calls with their handles resolved; one with a bad handle is answered by us, not run."""
         for call in self._shape.calls(message):
             if call.name in MEMORY_ACTIONS:
                 continue
             resolved = resolve_arguments(call.arguments, self._lookup)
-            self._note(resolved, f"argument of {call.name}")
+            self._lookup.note(resolved, f"argument of {call.name}")
             if resolved.bad:
                 text = receipt_text("bad_handle", self._turn.language, name=resolved.bad[0].text)
                 self._work.answers.append(Answer(call.call_id, text, text, ok=False))
@@ -134,32 +170,8 @@ class ReplyReader:
 
     def _resolve(self, text: str) -> str:
         resolved = resolve_text(text, self._lookup, missing=missing_text(self._turn.language))
-        self._note(resolved, "text")
+        self._lookup.note(resolved, "text")
         return resolved.text
-
-    def _note(self, resolved: Resolved, where: str) -> None:
-        for used in resolved.used:
-            self._turn.event("handle.resolve", used.name, why=where)
-        for bad in resolved.bad:
-            self._turn.event("handle.bad", bad.name, outcome="HandleError", why=f"{bad.why} in {where}")
-            self._turn.warnings.append(f"the handle {bad.text} in {where} was not resolved: {_why(bad)}")
-
-    def _lookup(self, name: str, _pointer: str) -> Looked:
-        issued = {fold_name(each) for each in self._turn.issued}
-        if name not in issued:
-            return Looked("not_issued")
-        if name.startswith("@"):
-            body = self._turn.kit.sessions.body(self._turn.scope, name[1:])
-            return at_pointer(body.text, _pointer) if body is not None else self._earlier(name, _pointer)
-        slot = self._turn.slots.get(name, actor="session")
-        if slot is None:
-            return Looked("not_found")
-        # A secret goes nowhere by handle until its slot can name the places that it may go to.
-        return Looked("not_allowed") if slot.policy == "never" else at_pointer(slot.value, _pointer)
-
-    def _earlier(self, name: str, pointer: str) -> Looked:
-        found = next((entry for entry in self._departed if entry.key.startswith(name[1:])), None)
-        return Looked("not_found") if found is None else at_pointer(found.text, pointer)
 
     def _entries(self, message: Message, live: Message, parent: str, key: str) -> list[JournalEntry]:
         """The reply's entry, and those of our answers behind it."""
@@ -176,6 +188,7 @@ class ReplyReader:
             resolved=None if resolved == live else resolved,
             live=None if live is message else (live,),
             text=self._shape.text(message),
+            receipts=tuple(replace(receipt, shown="") for receipt in self._work.receipts),
         )
         entries = [entry]
         for ours, settled in self._answer_messages():
@@ -265,15 +278,6 @@ class ReplyReader:
         fresh = [entry for entry in entries if entry.key not in self._conversation.by_key]
         record = replace(turn.into(record), open=not done, tail=entries[-1].key)
         return SessionChange(record, tuple(fresh), tuple(turn.bodies.values()), ledger, tuple(turn.events))
-
-
-def _why(bad: BadHandle) -> str:
-    return {
-        "not_issued": "this session did not give it out",
-        "not_found": "nothing is stored there",
-        "not_allowed": "its policy is never",
-        "malformed": "it names nothing",
-    }[bad.why]
 
 
 def _refused(refusal: Refusal) -> str:

@@ -101,9 +101,13 @@ class RequestBuilder:
         record, turn = self._record, self._turn
         key = placed[newest].entry.key if newest >= 0 else ""
         if key != record.turn_key:
-            turn.shown, turn.spent, turn.reads = [], 0, {}
+            # A turn that the client returns to shows again what it showed.
+            turn.shown = [shown for each in placed[max(newest, 0) :] for shown in each.entry.shown]
+            turn.spent, turn.reads, turn.tainted = sum(shown.tokens for shown in turn.shown), {}, False
             record = replace(record, turn=record.turn + 1, turn_key=key)
-        turn.tainted = any(each.entry.kind == "tool" for each in placed[newest + 1 :])
+        turn.tainted = turn.tainted or any(
+            self._shape.results(each.message) for each in placed[max(newest, 0) :] if each.entry.kind != "answer"
+        )
         last = placed[-1].entry.key
         own = {entry.key for entry in self._conversation.after(record.base, record.tail)} if record.open else set[str]()
         self._record = record if last in own else replace(record, base=last)
@@ -113,7 +117,12 @@ class RequestBuilder:
         done: list[Placed] = []
         for at, each in enumerate(placed):
             if each.new:
-                entry = first_sight(self._turn, each, stub_tokens=self._stub_tokens())
+                entry = first_sight(
+                    self._turn,
+                    each,
+                    stub_tokens=self._stub_tokens(),
+                    arguments=self._conversation.sent_arguments(each.message),
+                )
                 if at == newest:
                     nonce = self._record.nonce
                     entry = with_shown(self._turn, entry, each.message, show=show, carded=head.carded, nonce=nonce)
@@ -121,7 +130,8 @@ class RequestBuilder:
                 done.append(Placed(each.message, entry, new=True))
             else:
                 done.append(each)
-        if show and newest >= 0 and not placed[newest].new:
+        shown = {each.name for each in self._turn.shown}
+        if set(show) - shown and newest >= 0 and not placed[newest].new:
             self._turn.warnings.append("show= came after the turn's message was sent; it had no effect")
         return done
 

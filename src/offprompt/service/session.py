@@ -92,7 +92,8 @@ class Session:
         record, turn = self._load()
         raw = self._model.shape.reply(reply)
         absorbed = ReplyReader(turn, record, self._conversation, self._departed(record)).read(raw)
-        self._commit(absorbed.change)
+        if absorbed.change is not None:
+            self._commit(absorbed.change)
         return absorbed.reply
 
     def complete(

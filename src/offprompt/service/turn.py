@@ -11,12 +11,14 @@ from offprompt.records import (
     Body,
     Event,
     JournalEntry,
+    Json,
     ListSlots,
     Scope,
     SessionRecord,
     Shown,
     Slot,
     SlotQuery,
+    fold_name,
     text_of,
 )
 from offprompt.service.session_kit import Model, SessionKit
@@ -59,7 +61,7 @@ class Turn:
             dict.fromkeys(record.issued),
             list(record.shown),
             record.spent,
-            dict.fromkeys(record.reads),
+            dict.fromkeys(record.reads, ...),
             record.tainted,
         )
 
@@ -98,13 +100,25 @@ class Turn:
         return {slot.name: text_of(slot.value) for slot in self.stored if not slot.parts}
 
     @property
-    def secrets(self) -> dict[str, str]:
+    def secrets(self) -> dict[str, Json]:
         """Values that tool results may not carry in: `never` always, others from 24 characters (12 Han)."""
         return {
-            slot.name: text_of(slot.value)
+            slot.name: slot.value
             for slot in self.stored
             if not slot.parts and (slot.policy == "never" or _long(text_of(slot.value)))
         }
+
+    @property
+    def hidden(self) -> dict[str, Json]:
+        """Values of the policy `never`, which stand in nothing that we show."""
+        return {slot.name: slot.value for slot in self.stored if not slot.parts and slot.policy == "never"}
+
+    def is_foreign(self, name: str) -> bool:
+        """Whether a name (`@ID` for a body) stands for text that neither the user nor the application wrote."""
+        if name.startswith("@"):
+            return True
+        folded = fold_name(name)
+        return any(slot.trust == "tool" for slot in self.stored if fold_name(slot.name) == folded)
 
     def left(self) -> int:
         """Tokens of values that this turn may still show."""

@@ -110,6 +110,7 @@ def read_result(value: ShownValue, page: int, pages: int, language: Language) ->
     return f"{value.name} ({value.source}, {value.date}{of}):\n{value.text}"
 
 
+MAX_RECEIPT_CHARS: Final = 72
 _RECEIPTS: Final[dict[str, tuple[str, str]]] = {
     "saved": ("saved {name} v{version}", "已存 {name} v{version}"),
     "forgot": ("forgot {name}", "已忘记 {name}"),
@@ -123,13 +124,26 @@ _RECEIPTS: Final[dict[str, tuple[str, str]]] = {
     "trouble": ("memory is not available now", "记忆暂时不可用"),
     "bad_handle": ("not run: {name} is no handle that works here", "未执行：{name} 不是此处可用的句柄"),
     "none": ("nothing found for that query", "没有找到"),
-    "refused": ("not done: {name}", "未执行：{name}"),
+    "refused": ("not done: {name}", "未执行：这次调用无法读懂"),
+    "needs": ("not done: it needs `{name}`", "未执行：缺少参数 `{name}`"),
+    "bad_name": (
+        "not done: {name} is no slot name: letters, digits, _ - . only",
+        "未执行：{name} 不是可用的名称，只能用字母、数字、_ - .",
+    ),
+    "bad_value": ("not done: {name} wants a value of another form", "未执行：{name} 的值不合规定"),
+    "long": ("not done: over {version} bytes; shorten the value", "未执行：值超过 {version} 字节；请缩短"),
+    "full": ("not done: all {version} slots are used; forget one first", "未执行：{version} 个槽位已满；请先忘记一个"),
+    "conflict": (
+        "not done: {name} is not yours to change; use another name",
+        "未执行：{name} 不能由你改动；请换一个名称",
+    ),
 }
 
 
 def receipt_text(kind: str, language: Language, *, name: str = "", version: int = 0) -> str:
     """The text of a receipt; at most 25 tokens for names of 24 ASCII or 8 Han characters. Never a value."""
-    return _RECEIPTS[kind][language == "zh"].format(name=name, version=version)
+    shown = name if len(name) <= MAX_RECEIPT_CHARS else name[: MAX_RECEIPT_CHARS - 1] + "…"
+    return _RECEIPTS[kind][language == "zh"].format(name=shown, version=version)
 
 
 def missing_text(language: Language) -> str:
