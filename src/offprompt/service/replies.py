@@ -29,14 +29,6 @@ from offprompt.service.rendering import handle_form
 from offprompt.service.turn import Turn
 from offprompt.wire.actions import parse_actions
 from offprompt.wire.handles import resolve_arguments, resolve_text
-    BadHandle,
-    Looked,
-    Resolved,
-    at_pointer,
-    resolve_arguments,
-    resolve_text,
-    restore_lookalikes,
-)
 from offprompt.wire.head import missing_text, receipt_text
 from offprompt.wire.shapes import RawReply, Result, identity
 from offprompt.wire.sizes import message_size
