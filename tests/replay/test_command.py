@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import typer
 
-from offprompt.cli.call import Call, Options
-from offprompt.cli.replay import mount
+from offprompt.cli.call import Call, Options, command
+from offprompt.cli.replay import replay
 from offprompt.errors import OffpromptError, UsageError
 
 TALK = [
@@ -35,7 +35,7 @@ def _run(*words: str) -> None:
         ctx.obj = Call(options=Options())
 
     del options
-    mount(app)
+    command(app, "replay")(replay)
     app(args=["replay", *words], standalone_mode=False)
 
 

@@ -243,7 +243,7 @@ def test_texts_stop_growing_but_sizes_do_not(monkeypatch: pytest.MonkeyPatch) ->
     for _ in range(50):
         log.append(LoggedMessage("user", "ten chars!"))
     assert len(log.texts) == 10
-    assert (log.chars(), len(log.history)) == (500, 50)
+    assert (log.form.chars(), len(log.history)) == (500, 50)
     assert log.evidence_open is False
 
 

@@ -84,7 +84,7 @@ def plan_request(
     """What the next request sends.
 
     history   all messages so far. In a live session `Item.sent` of a message that went out is its frozen size.
-    start     as the plan before said, 0 at first. bounds.limit: tokens that the history may have at most.
+    start     as the plan before said, 0 at first. bounds.limit: tokens that may stand behind base and head.
     expected  requests still to come; None: as many as there were so far.
     Rule      all is sent as before until a change (stubs from now on, or a cut) pays by expectation and keeps the sum
               spent within 1.02 × the price of sending everything, even if no request follows. After a change each
@@ -101,7 +101,7 @@ def plan_request(
         requests=account.requests + 1,
     )
     stay = _stay(history, account, start, sheet, fixed)
-    room = fixed.base + bounds.limit
+    room = fixed.base + fixed.head + bounds.limit
     remaining = account.requests - 1 if expected is None else expected
     best, best_gain = stay, 0.0
     for plan in _changes(history, account, start, sheet, bounds, fixed):

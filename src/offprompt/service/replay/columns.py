@@ -18,12 +18,12 @@ CHARS_PER_MEMORY_TOKEN: Final = 4
 class Sent:
     """One request.
 
-    start   index of the oldest message sent; opener: the user message before it that goes with it. stubs: results over
-            the size are stubs. total, prefix: tokens, and those that repeat the request before. chars: characters.
+    start   index of the oldest message sent; opener: the user message before it that goes with it. stubs: by index
+            what stands for a result. total, prefix: tokens, and those that repeat the request before; chars.
     """
 
     start: int
-    stubs: bool
+    stubs: Mapping[int, str]
     total: int
     prefix: int
     chars: int
@@ -47,7 +47,7 @@ class Logged:
     def request(self, log: Log) -> Sent:
         """All messages; the prefix is the request before."""
         total = log.base_tokens + log.history.tokens()
-        sent = Sent(0, stubs=False, total=total, prefix=self._before, chars=log.base_chars + log.chars())
+        sent = Sent(0, stubs={}, total=total, prefix=self._before, chars=log.base_chars + log.form.chars())
         self._before = total
         return sent
 
@@ -65,8 +65,8 @@ class Rewritten:
         total = log.base_tokens + memory + log.history.tokens()
         prefix = self._before if log.turn == self._turn else min(log.base_tokens, self._before)
         self._before, self._turn = total, log.turn
-        chars = log.base_chars + memory * CHARS_PER_MEMORY_TOKEN + log.chars()
-        return Sent(0, stubs=False, total=total, prefix=prefix, chars=chars)
+        chars = log.base_chars + memory * CHARS_PER_MEMORY_TOKEN + log.form.chars()
+        return Sent(0, stubs={}, total=total, prefix=prefix, chars=chars)
 
 
 class Policy:
@@ -92,16 +92,19 @@ class Policy:
         self._start, self._before = start, total
         return Sent(
             start,
-            stubs=self._stubs,
+            stubs=log.form.stubs if self._stubs else {},
             total=total,
             prefix=prefix,
-            chars=chars + log.chars(start, stubs=self._stubs),
+            chars=chars + log.form.chars(start, stubs=self._stubs),
             opener=log.history.opener(start),
         )
 
 
 class Auto:
-    """The policy that asks the price sheet: as logged until stubs or a cut pay, our head only from then on."""
+    """The policy that asks the price sheet: as logged until a cut or stubs pay, our head only from then on.
+
+    Its stubs are those of `Log.gentle`: the model sees whole, once, what the window can hold.
+    """
 
     def __init__(self) -> None:
         self._start = 0
@@ -112,16 +115,16 @@ class Auto:
         rules = log.rules
         fixed = Fixed(log.base_tokens, head=log.head.tokens, note=log.note_tokens)
         plan = plan_request(
-            log.history, self._account, start=self._start, sheet=rules.sheet, bounds=log.bounds, fixed=fixed
+            log.gentle.history, self._account, start=self._start, sheet=rules.sheet, bounds=log.bounds, fixed=fixed
         )
         self._start, self._account = plan.start, plan.account
         front = (log.head.chars if plan.active else 0) + (len(log.note) if plan.start else 0)
         return Sent(
             plan.start,
-            stubs=plan.active,
+            stubs=log.gentle.stubs if plan.active else {},
             total=plan.total,
             prefix=plan.prefix,
-            chars=log.base_chars + front + log.chars(plan.start, stubs=plan.active),
+            chars=log.base_chars + front + log.gentle.chars(plan.start, stubs=plan.active),
             opener=log.history.opener(plan.start),
         )
 
@@ -146,7 +149,7 @@ class Truncation:
         prefix = self._before if start == self._start else min(log.base_tokens, self._before)
         self._start, self._before = start, total
         return Sent(
-            start, stubs=False, total=total, prefix=prefix, chars=log.base_chars + log.chars(start, opener=False)
+            start, stubs={}, total=total, prefix=prefix, chars=log.base_chars + log.form.chars(start, opener=False)
         )
 
 

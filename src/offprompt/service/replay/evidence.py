@@ -91,7 +91,7 @@ class Kept:
         """Whether the value can be had in this request."""
         for at in places:
             if at >= sent.start or at == sent.opener:
-                stub = log.stubs.get(at) if sent.stubs else None
+                stub = sent.stubs.get(at)
                 if stub is None or value in stub:
                     return True
         if self._index is None:
@@ -107,7 +107,7 @@ class Kept:
         self._left = max(self._left, sent.start)
         if sent.stubs:
             for at in range(max(self._stubbed, sent.start), len(log.texts)):
-                if at in log.stubs:
+                if at in sent.stubs:
                     index.add(at, counts.of(at, log))
             self._stubbed = len(log.texts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from offprompt.protocols import Tokenizer
@@ -50,31 +50,65 @@ def head_size(tokenizer: Tokenizer, language: Language) -> Size:
     return Size(chars=len(text), tokens=tokenizer.count(text))
 
 
+class Form:
+    """The messages of a log as one kind of policy sends them: results over a size as stubs.
+
+    history   tokens, whole and as sent. stubs: by index what stands for a result.
+    """
+
+    def __init__(self, stub_tokens: int) -> None:
+        self.history = History()
+        self.stubs: dict[int, str] = {}
+        self.stub_tokens = stub_tokens
+        self._whole_chars = [0]
+        self._sent_chars = [0]
+
+    def append(self, item: Item, chars: int, stub: str | None) -> None:
+        """Add the newest message: its size whole and as a stub, and the stub where there is one."""
+        if item.whole <= self.stub_tokens:
+            stub = None
+        self._whole_chars.append(self._whole_chars[-1] + chars)
+        self._sent_chars.append(self._sent_chars[-1] + (chars if stub is None else len(stub)))
+        if stub is not None:
+            self.stubs[len(self.history)] = stub
+        self.history.append(replace(item, sent=item.whole) if stub is None else item)
+
+    def chars(self, start: int = 0, *, stubs: bool = False, opener: bool = True) -> int:
+        """Characters of the messages sent from a start on, with or without the opener."""
+        sums = self._sent_chars if stubs else self._whole_chars
+        first = self.history.opener(start) if opener else None
+        return sums[-1] - sums[start] + (0 if first is None else sums[first + 1] - sums[first])
+
+
 class Log:
     """The messages so far, with running sums.
 
-    history   their tokens. base_tokens, base_chars: of the system text and tools before them.
-    texts     what each message says, for finding values; stubs: by index what stands for it. Both stop growing
-              after 16 million characters (`evidence_open`), the sums do not.
+    form      results over `stub_tokens` are stubs. gentle: only results that the window could not hold, so that the
+              model sees every other one whole once; what `auto` sends.
+    texts     what each message says, for finding values; stops growing after 16 million characters
+              (`evidence_open`), the sums do not. base_tokens, base_chars: of the system text and tools in front.
     """
 
     def __init__(self, system: str, tokenizer: Tokenizer, rules: Rules) -> None:
         self.rules = rules
-        self.history = History()
+        self.form = Form(rules.stub_tokens)
+        self.gentle = Form(max(rules.stub_tokens, rules.high_tokens))
         self.texts: list[str] = []
-        self.stubs: dict[int, str] = {}
         self.language: Language = "en"
         self.base_tokens = tokenizer.count(system) + (MESSAGE_TOKENS if system else 0)
         self.base_chars = len(system)
         self.newest_user = ""
         self._tokenizer = tokenizer
-        self._whole_chars = [0]
-        self._sent_chars = [0]
         self._text_chars = 0
         self._kind = "user"
         self._head: Size | None = None
         self._bounds: Bounds | None = None
         self._places = place(self._kinds())
+
+    @property
+    def history(self) -> History:
+        """The messages' tokens; whole ones are the same in every form."""
+        return self.form.history
 
     @property
     def evidence_open(self) -> bool:
@@ -135,21 +169,14 @@ class Log:
         chars = len(message.text) + sum(len(c.name) + len(c.arguments) for c in message.calls if not c.inline)
         stub = self._stub(message, whole)
         sent = whole if stub is None else self._tokenizer.count(stub) + MESSAGE_TOKENS
+        if sent >= whole:
+            sent, stub = whole, None
         if self.evidence_open:
             self._text_chars += chars
             self.texts.append(message.searchable)
-            if stub is not None and sent < whole:
-                self.stubs[len(self.history)] = stub
-        self.history.append(Item(whole, min(sent, whole), turn, group, message.kind))
-        self._whole_chars.append(self._whole_chars[-1] + chars)
-        self._sent_chars.append(self._sent_chars[-1] + (chars if stub is None or sent >= whole else len(stub)))
+        for form in (self.form, self.gentle):
+            form.append(Item(whole, sent, turn, group, message.kind), chars, stub)
         return whole
-
-    def chars(self, start: int = 0, *, stubs: bool = False, opener: bool = True) -> int:
-        """Characters of the messages sent from a start on, with or without the opener."""
-        sums = self._sent_chars if stubs else self._whole_chars
-        first = self.history.opener(start) if opener else None
-        return sums[-1] - sums[start] + (0 if first is None else sums[first + 1] - sums[first])
 
     def _stub(self, message: LoggedMessage, whole: int) -> str | None:
         if message.kind not in STUBBED or whole <= self.rules.stub_tokens:
