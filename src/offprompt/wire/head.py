@@ -100,7 +100,8 @@ class ShownValue:
 
 def frame(values: Sequence[ShownValue], nonce: str) -> str:
     """Values as data between delimiters that they cannot close: the nonce is not theirs to know."""
-    lines = [f"{each.name} ({each.source}, {each.date}): {each.text}" for each in values]
+    # A value may know the nonce: the model saw it, and can have written it.
+    lines = [f"{each.name} ({each.source}, {each.date}): {each.text.replace(nonce, '…')}" for each in values]
     return "\n".join([f"<memory {nonce}>", *lines, f"</memory {nonce}>"])
 
 
