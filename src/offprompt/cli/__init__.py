@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from offprompt import __version__
-from offprompt.cli import care, demo, lists, slots, trace
+from offprompt.cli import audit, care, demo, lists, slots, trace
 from offprompt.cli.call import (
     Agent,
     App,
@@ -66,7 +66,7 @@ def options(
 
 slots.mount(app)
 command(app, "replay")(replay)
-for family in (trace, demo, lists, care):
+for family in (audit, trace, demo, lists, care):
     family.mount(app)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from offprompt.cli.audit_text import flag_line
 from offprompt.cli.call import Call, command, corrected
 from offprompt.cli.render import moment, scope_json
 from offprompt.errors import NotFoundError, UsageError
@@ -14,6 +15,8 @@ from offprompt.records import Event, Scope, SessionRecord, compact
 from offprompt.service.offprompt import Offprompt
 from offprompt.service.stored_session import read_session
 from offprompt.service.trace import Trace, TracedRound, TracedTurn, Tracer
+
+MAX_NAMED = 10
 
 
 def trace(
@@ -41,14 +44,24 @@ def record_of(call: Call, memory: Offprompt, session_id: str) -> SessionRecord:
     scope = call.scope_of(memory).scope if call.scoped else None
     fitting = [one for one in memory.parts.sessions.sessions(scope) if one.scope.session == session_id]
     if not fitting:
-        where = "" if scope is None else f" in scope {scope}"
-        raise NotFoundError(f"no session {session_id!r}{where}; list them: offprompt sessions")
+        raise no_session(call, memory, session_id)
     if len(fitting) > 1:
         user = next((one.scope.user for one in fitting if one.scope.user), "alice")
         scopes = ", ".join(str(one.scope) for one in fitting)
         way = corrected(call.argv, ["--user", user])
         raise UsageError(f"{len(fitting)} sessions are called {session_id!r} ({scopes}); say whose: {way}")
     return fitting[0]
+
+
+def no_session(call: Call, memory: Offprompt, session_id: str) -> NotFoundError:
+    """The error of a session that is not there; it names those of the scope, the most recently used first."""
+    scope = call.scope_of(memory).scope.without_session() if call.scoped else None
+    where = "" if scope is None or scope.session else f" in scope {scope}"
+    there = memory.parts.sessions.sessions(scope if where else None)
+    names = list(dict.fromkeys(repr(one.scope.session) for one in there))
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    known = f"there are {', '.join(names[:MAX_NAMED])}{more}" if names else "there is none"
+    return NotFoundError(f"no session {session_id!r}{where}; {known}; list them: offprompt sessions")
 
 
 def document(found: Trace) -> dict[str, Any]:
@@ -81,6 +94,8 @@ def round_lines(call: Call, one: TracedRound) -> list[str]:
     built = f"{one.sent.tokens:,} {call.say('tokens')} ({one.prefix:,} {call.say('as before')}): {parts}"
     lines = [f"  {call.say('request')} {one.seq}  {built}"]
     lines += [f"    {call.say('shown')}: {each.name} ({each.why}, {each.tokens})" for each in one.shown]
+    if not one.shown and not one.leaked:
+        lines.append(f"    {call.say('no value got in')}")
     listed = (("said", one.said), ("LEAKED", one.leaked), ("warning", one.warnings))
     lines += [f"    {call.say(label)}: {each}" for label, names in listed for each in names]
     if one.cut:
@@ -97,7 +112,7 @@ def round_lines(call: Call, one: TracedRound) -> list[str]:
 def turn_end(call: Call, turn: TracedTurn) -> list[str]:
     """What the store did in the turn, and what is wrong with its answer."""
     done = [f"  {event_line(event)}" for event in turn.events]
-    wrong = [f"  {call.say('CONTRADICTS')} {flag.slot}: {call.say(flag.fault)}: {flag.quote}" for flag in turn.flags]
+    wrong = [f"  {flag_line(call.lang, flag)}" for flag in turn.flags]
     return [*done, *wrong]
 
 

@@ -98,10 +98,7 @@ CHINESE: Final = {
     "refused": "未执行",
     "call": "调用",
     "receipt": "回执",
-    "CONTRADICTS": "与记忆矛盾",
-    "says_unknown": "有记录却说没有",
-    "states_other": "说了另一个值",
-    "not_used": "没有用到该值",
+    "no value got in": "没有值进入",
     "per million tokens": "每百万令牌",
 }
 

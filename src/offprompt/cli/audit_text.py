@@ -1,0 +1,140 @@
+"""How `audit` says what it found, and `trace` what is wrong with an answer, in English and Chinese."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from offprompt.service.audit import Audit, SessionAudit, Totals
+from offprompt.service.comparison import Comparison
+from offprompt.service.diagnosis import Diagnosis
+from offprompt.service.ledger_check import Broken
+from offprompt.wire.contradiction import Contradiction
+
+Lang = Literal["en", "zh"]
+
+
+@cache
+def _sentences() -> dict[str, dict[str, dict[str, str]]]:
+    return tomllib.loads(files("offprompt.cli").joinpath("audit.toml").read_text(encoding="utf-8"))
+
+
+def line(lang: Lang, key: str, /, **numbers: Any) -> str:
+    """One sentence of the audit."""
+    return _sentences()["lines"][key][lang].format(**numbers)
+
+
+def broken_line(lang: Lang, broken: Broken) -> str:
+    """Where and how a ledger is broken."""
+    return line(lang, "broken", seq=broken.seq, why=_sentences()["broken"][broken.kind][lang])
+
+
+def diagnosis_line(lang: Lang, one: Diagnosis) -> str:
+    """A cause with its numbers, and what to do."""
+    return _sentences()["causes"][one.cause][lang].format(**one.numbers)
+
+
+def flag_line(lang: Lang, flag: Contradiction) -> str:
+    """What an answer does with a slot that was shown."""
+    return _sentences()["flags"][flag.fault][lang].format(slot=flag.slot, quote=flag.quote)
+
+
+def audit_text(found: Audit, lang: Lang, *, diagnosed: bool) -> str:
+    """The whole audit as text: faults first, then each session, then all together."""
+    lines = [
+        line(lang, "leak", seq=leak.seq, turn=leak.turn, scope=leak.scope, names=", ".join(leak.names))
+        for leak in found.leaks
+    ]
+    for one in found.sessions:
+        lines += ["", *_session(one, lang, diagnosed=diagnosed)]
+    if len(found.sessions) > 1:
+        lines += ["", line(lang, "total", sessions=len(found.sessions)), *_indent(_totals(found.totals, lang))]
+    return "\n".join([*lines, "", *_kept(found, lang)]).lstrip("\n")
+
+
+def _session(one: SessionAudit, lang: Lang, *, diagnosed: bool) -> list[str]:
+    lines = _totals(one.totals, lang)
+    for shown in one.shown:
+        turns = ", ".join(map(str, shown.turns))
+        lines.append(
+            line(
+                lang, "shown", name=shown.name, why=shown.why, turns=turns, requests=shown.requests, tokens=shown.tokens
+            )
+        )
+    lines += [line(lang, "warning", count=count, text=text) for text, count in one.warnings]
+    if one.broken is not None:
+        lines.append(broken_line(lang, one.broken))
+    elif one.verified:
+        lines.append(line(lang, "whole", count=one.entries))
+    if diagnosed:
+        lines += [diagnosis_line(lang, each) for each in one.diagnoses] or [line(lang, "no_cause")]
+    return [f"{one.scope}  {one.model}".rstrip(), *_indent(lines)]
+
+
+def _totals(totals: Totals, lang: Lang) -> list[str]:
+    parts = ", ".join(f"{name} {tokens:,}" for name, tokens in sorted(totals.parts.items(), key=lambda item: -item[1]))
+    prices = ", ".join(_money(price, currency) for currency, price in totals.prices.items()) or "-"
+    if totals.unpriced:
+        prices = line(lang, "unpriced", price=prices, count=totals.unpriced)
+    lines = [
+        line(lang, "requests", requests=totals.requests, turns=totals.turns, unanswered=totals.unanswered),
+        line(lang, "in", tokens=totals.tokens_in, parts=parts),
+        line(lang, "repeated", prefix=totals.prefix, share=totals.repeated),
+        line(lang, "out", tokens=totals.tokens_out),
+        line(lang, "outside", bytes=totals.outside),
+        line(lang, "price", price=prices),
+        line(lang, "cuts", cuts=totals.cuts),
+    ]
+    lines += [line(lang, "said", names=_names(totals.said))] if totals.said else []
+    lines += [line(lang, "unproven", names=_names(totals.unproven))] if totals.unproven else []
+    return lines
+
+
+def _kept(found: Audit, lang: Lang) -> list[str]:
+    """Which of the two properties was kept, and whether anything was saved."""
+    totals = found.totals
+    shown = ", ".join(dict.fromkeys(f"{one.name} ({one.why})" for session in found.sessions for one in session.shown))
+    others = line(lang, "b_others", shown=shown) if shown else ""
+    lines = [line(lang, "b", clean=totals.clean, requests=totals.requests, others=others)]
+    if found.leaks:
+        lines.append(line(lang, "b_broken", count=len(found.leaks)))
+    if totals.carded:
+        lines.append(line(lang, "card", carded=totals.carded, tokens=totals.parts.get("card", 0)))
+    lines.append(line(lang, "a", rounds=totals.memory_rounds))
+    return [*lines, _saved(totals.comparison, lang)]
+
+
+def _saved(one: Comparison, lang: Lang) -> str:
+    price = ""
+    if one.currency:
+        ours, inline = _money(one.ours_price, one.currency), _money(one.inline_price, one.currency)
+        dearer = one.saved_tokens > 0 > one.saved_price
+        price = line(lang, "dearer_price" if dearer else "saved_price", ours=ours, inline=inline)
+    return line(
+        lang,
+        "saved" if one.saved_tokens > 0 else "dearer",
+        inline=one.inline_tokens,
+        ours=one.ours_tokens,
+        head=one.head_tokens,
+        shown=one.shown_tokens,
+        receipts=one.receipt_tokens,
+        extra=one.extra_requests,
+        extra_tokens=one.extra_tokens,
+        saved=abs(one.saved_tokens),
+        price=price,
+    )
+
+
+def _money(price: float, currency: str) -> str:
+    return f"{price:.6f} {currency}".rstrip()
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _indent(lines: list[str]) -> list[str]:
+    return [f"  {each}" for each in lines]

@@ -1,0 +1,226 @@
+"""Audit: what sessions sent, kept out, showed and cost, from their ledgers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from offprompt.protocols import run
+from offprompt.records import LedgerEntry, ListSlots, Scope, SlotQuery
+from offprompt.service.accounting import digester
+from offprompt.service.comparison import Comparison, compare
+from offprompt.service.diagnosis import Diagnosis, diagnose
+from offprompt.service.ledger_check import Broken, verify_ledger
+from offprompt.service.offprompt import Parts
+from offprompt.service.stored_session import StoredSession, read_session
+from offprompt.wire.prices import named_sheet, sheet_for
+
+
+@dataclass(frozen=True, slots=True)
+class ShownValue:
+    """A value that was shown: why, in which turns, how many requests carried it, their tokens of it together."""
+
+    name: str
+    why: str
+    turns: tuple[int, ...]
+    requests: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """A fault: values that stand in text that Offprompt added to a request without showing them."""
+
+    scope: Scope
+    seq: int
+    turn: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The sums over requests.
+
+    parts       tokens in, by part. prefix: tokens that repeat the request before. outside: bytes kept out of the last
+                request of each session. prices: by currency; unpriced: answered requests without a price sheet.
+    unanswered  requests without a reply. carded: requests with a card of standing wishes in the head.
+    clean       requests that carried no stored value that was added, beside the card.
+    memory_rounds  requests that followed a reply with nothing but `mem_*` calls in it.
+    """
+
+    sessions: int = 0
+    turns: int = 0
+    requests: int = 0
+    unanswered: int = 0
+    parts: Mapping[str, int] = field(default_factory=dict[str, int])
+    chars_in: int = 0
+    prefix: int = 0
+    tokens_out: int = 0
+    outside: int = 0
+    prices: Mapping[str, float] = field(default_factory=dict[str, float])
+    unpriced: int = 0
+    cuts: int = 0
+    clean: int = 0
+    carded: int = 0
+    memory_rounds: int = 0
+    said: frozenset[str] = frozenset()
+    unproven: frozenset[str] = frozenset()
+    comparison: Comparison = field(default_factory=Comparison)
+
+    @property
+    def tokens_in(self) -> int:
+        """All tokens in."""
+        return sum(self.parts.values())
+
+    @property
+    def repeated(self) -> float:
+        """The share of the tokens in that repeat the request before."""
+        return self.prefix / self.tokens_in if self.tokens_in else 0.0
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(
+            self.sessions + other.sessions,
+            self.turns + other.turns,
+            self.requests + other.requests,
+            self.unanswered + other.unanswered,
+            {name: self.parts.get(name, 0) + other.parts.get(name, 0) for name in {**self.parts, **other.parts}},
+            self.chars_in + other.chars_in,
+            self.prefix + other.prefix,
+            self.tokens_out + other.tokens_out,
+            self.outside + other.outside,
+            {name: self.prices.get(name, 0) + other.prices.get(name, 0) for name in {**self.prices, **other.prices}},
+            self.unpriced + other.unpriced,
+            self.cuts + other.cuts,
+            self.clean + other.clean,
+            self.carded + other.carded,
+            self.memory_rounds + other.memory_rounds,
+            self.said | other.said,
+            self.unproven | other.unproven,
+            self.comparison + other.comparison,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionAudit:
+    """One session audited. entries: in its ledger. broken: None if the ledger is whole, or was not verified."""
+
+    scope: Scope
+    model: str
+    totals: Totals
+    shown: tuple[ShownValue, ...]
+    leaks: tuple[Leak, ...]
+    warnings: tuple[tuple[str, int], ...]
+    entries: int = 0
+    verified: bool = False
+    broken: Broken | None = None
+    diagnoses: tuple[Diagnosis, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """Sessions audited, and their sums."""
+
+    sessions: tuple[SessionAudit, ...]
+    totals: Totals
+
+    @property
+    def leaks(self) -> list[Leak]:
+        """All faults."""
+        return [leak for one in self.sessions for leak in one.leaks]
+
+    @property
+    def broken(self) -> list[tuple[Scope, Broken]]:
+        """The ledgers that are not as they were written."""
+        return [(one.scope, one.broken) for one in self.sessions if one.broken is not None]
+
+
+def audit(parts: Parts, scope: Scope | None = None, *, verify: bool = False, diagnosis: bool = False) -> Audit:
+    """The sessions of a scope's subtree, or all, the most recently used first.
+
+    verify     recompute every hash and the chain. diagnosis: look for what made tokens go up.
+    Changes    nothing; values are read to be counted and are not in what is returned.
+    """
+    found: list[SessionAudit] = []
+    for record in parts.sessions.sessions(scope):
+        session = read_session(parts.sessions, record)
+        one = _audit_session(parts, session, diagnosis=diagnosis)
+        if verify:
+            digest = digester(parts.sessions.digest_key(record.scope))
+            one = replace(one, verified=True, broken=verify_ledger(record, session.ledger, digest))
+        found.append(one)
+    return Audit(tuple(found), sum((one.totals for one in found), Totals()))
+
+
+def _audit_session(parts: Parts, session: StoredSession, *, diagnosis: bool) -> SessionAudit:
+    record, entries = session.record, [one.entry for one in session.rounds]
+    sheet = sheet_for(record.model, parts.sheets) or named_sheet("default", parts.sheets)
+    tokenizer = parts.tokenizer_for(record.model)
+    slots = run(parts.slots, ListSlots(SlotQuery(record.scope, "inherit")))
+    comparison = compare(session, slots, tokenizer, sheet)
+    answered = [one.entry for one in session.rounds if one.reply is not None]
+    totals = Totals(
+        sessions=1,
+        turns=len(session.turns),
+        requests=len(entries),
+        unanswered=len(entries) - len(answered),
+        parts=_parts(entries),
+        chars_in=sum(entry.sent.chars for entry in entries),
+        prefix=sum(entry.prefix for entry in entries),
+        tokens_out=sum(entry.out.tokens for entry in entries),
+        outside=entries[-1].outside if entries else 0,
+        prices=_prices(entries),
+        unpriced=sum(entry.price is None for entry in answered),
+        cuts=sum(entry.cut for entry in entries),
+        clean=sum(not entry.shown and not entry.leaked for entry in entries),
+        carded=sum("card" in entry.parts for entry in entries),
+        memory_rounds=sum(
+            before.entry.turn == one.entry.turn and bool(before.parsed.actions) and not before.calls
+            for before, one in pairwise(session.rounds)
+        ),
+        said=frozenset(name for entry in entries for name in entry.said),
+        unproven=frozenset(name for entry in entries for name in entry.unproven),
+        comparison=comparison,
+    )
+    leaks = [Leak(record.scope, entry.seq, entry.turn, entry.leaked) for entry in entries if entry.leaked]
+    warnings = Counter(warning for entry in entries for warning in entry.warnings)
+    found = tuple(diagnose(session, comparison, tokenizer, sheet)) if diagnosis else ()
+    return SessionAudit(
+        record.scope,
+        record.model,
+        totals,
+        tuple(_shown(entries)),
+        tuple(leaks),
+        tuple(warnings.items()),
+        len(session.ledger),
+        diagnoses=found,
+    )
+
+
+def _parts(entries: Sequence[LedgerEntry]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for entry in entries:
+        for name, size in entry.parts.items():
+            total[name] = total.get(name, 0) + size.tokens
+    return total
+
+
+def _prices(entries: Sequence[LedgerEntry]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for entry in entries:
+        if entry.price is not None:
+            total[entry.currency] = total.get(entry.currency, 0.0) + entry.price
+    return total
+
+
+def _shown(entries: Sequence[LedgerEntry]) -> list[ShownValue]:
+    """The values shown, in the order of their first show."""
+    found: dict[tuple[str, str], ShownValue] = {}
+    for entry in entries:
+        for shown in entry.shown:
+            key = (shown.name, shown.why)
+            one = found.get(key, ShownValue(shown.name, shown.why, (), 0, 0))
+            turns = tuple(dict.fromkeys([*one.turns, entry.turn]))
+            found[key] = replace(one, turns=turns, requests=one.requests + 1, tokens=one.tokens + shown.tokens)
+    return list(found.values())
