@@ -13,7 +13,7 @@ from tests.service.conftest import NewTalk
 from tests.service.talk import Say, Talk, Wire, call, calls, flat, result, tool
 
 ADDRESS = "221B Baker Street, London NW1 6XE"
-SECRET = "hunter2-correct-horse"
+SECRET = "hunter2-correct-horse"  # noqa: S105 - a made-up value
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def arguments(reply: Reply) -> Any:
     return json.loads(reply.tool_calls[0].arguments)
 
 
-def events(talk: Talk, alice: BoundScope, op: str) -> list[str]:
+def events(alice: BoundScope, op: str) -> list[str]:
     return [event.name for event in alice.events(op=op)]
 
 
@@ -47,7 +47,7 @@ def test_typed_in_arguments(one: Talk, alice: BoundScope) -> None:
         "n": f"at {ADDRESS}!",
     }
     assert ADDRESS not in one.sent
-    assert set(events(one, alice, "handle.resolve")) == {"address", "order"}
+    assert set(events(alice, "handle.resolve")) == {"address", "order"}
 
 
 def test_arguments_without_handles_keep_their_bytes(one: Talk, wire: Wire) -> None:
@@ -74,7 +74,7 @@ def test_a_bad_handle_in_arguments_is_not_run(one: Talk, alice: BoundScope, wire
     assert why in first.warnings[0]
     assert "not run" in one.sent
     assert reply.text == "I could not."
-    assert len(events(one, alice, "handle.bad")) == 1
+    assert len(events(alice, "handle.bad")) == 1
     if wire == "anthropic":
         assert one.last[-1]["content"][0]["is_error"] is True
 
@@ -243,13 +243,13 @@ def test_a_tool_result_is_scrubbed_back(one: Talk, wire: Wire, alice: BoundScope
     one.go("Fine.")
     assert ADDRESS not in one.sent
     assert "lives at [[mem:address]]" in one.sent
-    assert events(one, alice, "handle.scrub") == ["address"]
+    assert events(alice, "handle.scrub") == ["address"]
 
 
 def test_results_beside_text_are_scrubbed_and_taint(talk: NewTalk, alice: BoundScope) -> None:
     alice.write("address", ADDRESS, policy="by_handle")
     alice.write("city", "London")
-    one = talk(tools=[tool("look", "anthropic")], model="claude-sonnet-4-5")
+    one = talk(tools=[tool("look", "anthropic")], model="claude-sonnet-5-5")
     if one.wire == "openai":
         return
     one.turn("Look", call("look", "c1", text="x"))
