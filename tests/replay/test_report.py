@@ -54,6 +54,10 @@ def test_the_advice_says_what_is_saved_from_where_on() -> None:
     theirs = sum(replayed.columns["logged"].price[since - 1 :])
     assert share == round((1 - ours / theirs) * 100)
     assert 1 < since < 150
+    spent = [sum(replayed.columns[column].price[: since - 1]) for column in (name, "logged")]
+    assert spent[0] >= spent[1] - 1e-12
+    spent = [sum(replayed.columns[column].price[:since]) for column in (name, "logged")]
+    assert spent[0] < spent[1]
 
 
 def test_the_document_is_json_whose_parts_add_up() -> None:

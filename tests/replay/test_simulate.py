@@ -45,6 +45,15 @@ def test_as_logged_each_request_repeats_the_one_before() -> None:
     assert sum(series.price) * 1e6 == pytest.approx(sum(series.tokens) - sum(series.cached))
 
 
+def test_calls_cost_their_names_arguments_and_frames_unless_the_text_has_them() -> None:
+    log = Log("", TOKENIZER, Rules(sheet=FLAT))
+    call = LoggedCall("find_user", '{"name":"李雷"}')
+    assert log.size(LoggedMessage("assistant", "hm", (call, call))) == _size("hm") + 2 * (
+        _size("find_user") + TOKENIZER.count('{"name":"李雷"}')
+    )
+    assert log.size(LoggedMessage("assistant", "ls src", (LoggedCall("ls", "ls src", inline=True),))) == _size("ls src")
+
+
 def test_rewritten_memory_is_read_back_only_within_its_turn() -> None:
     messages = (
         LoggedMessage("user", "u"),
@@ -221,10 +230,27 @@ def test_the_middle_of_a_stub_is_lost_where_no_word_leads_to_it() -> None:
     assert (replayed.kept["stub_at_once"], replayed.kept["window"]) == (0, 1)
 
 
+def test_a_value_in_the_question_that_stays_is_kept() -> None:
+    """A long turn is cut inside; its question, which repeats the value, goes on being sent."""
+    rounds = [
+        m
+        for _ in range(30)
+        for m in (LoggedMessage("assistant", "", (LoggedCall("f", "{}"),)), LoggedMessage("tool", "filler " * 60))
+    ]
+    first = _agent("编号 QX7788", "QX7788").messages
+    use = LoggedMessage("assistant", "", (LoggedCall("book", '{"id": "QX7788"}'),))
+    agent = Conversation("agent", "", (*first[:4], LoggedMessage("user", "take QX7788"), *rounds, use))
+    replayed = _replay(agent, high_tokens=1000, low_tokens=500)
+    assert (replayed.values, replayed.kept["window"], replayed.kept["truncation"]) == (1, 1, 0)
+
+
 def test_what_somebody_said_first_is_no_evidence() -> None:
     assert _replay(_agent("code QX7788", "QX7788", first="my code is QX7788")).values == 0
     assert _replay(_agent("nothing", "QX7788")).values == 0
-    assert _replay(_agent("a system text", "system text")).values == 0
+    known = LoggedMessage("assistant", "", (LoggedCall("book", '{"id": "system text"}'),))
+    result = LoggedMessage("tool", "a system text")
+    assert _replay(Conversation("c", "the system text", (LoggedMessage("user", "u"), result, known))).values == 0
+    assert _replay(Conversation("c", "nothing", (LoggedMessage("user", "u"), result, known))).values == 1
 
 
 def test_the_value_itself_is_not_in_the_query() -> None:

@@ -301,3 +301,13 @@ def test_no_cut_saves_less_than_whole_cache_steps_may_lose() -> None:
     sheet = PriceSheet("x", input=1.0, cache_write=1.0, cache_read=0.1, output=1.0, cache_step=1024)
     assert _late(sheet, history, Bounds(8000, 3000, WIDE)) == ""
     assert _late(replace(sheet, cache_step=128), history, Bounds(8000, 3000, WIDE)) == "window"
+
+
+def test_a_head_that_comes_with_activation_breaks_the_whole_prefix() -> None:
+    sheet = named_sheet("default", builtin_sheets())
+    history = _history(("user", 100), ("assistant", 50), ("tool", 5000), ("assistant", 50), ("user", 10), stub=150)
+    account = Account(everything=1.0, spent=1.0, requests=50, full=7200, sent=7200)
+    plan = plan_request(
+        history, account, start=0, sheet=sheet, bounds=Bounds(8000, 4000, WIDE), fixed=Fixed(2000, head=300, note=20)
+    )
+    assert (plan.why, plan.prefix, plan.total) == ("stubs", 0, 2000 + 300 + 360)
