@@ -79,7 +79,7 @@ class MemoryActions:
             case _NeedsError():
                 return self._say("needs", exc.what)
             case NameInvalidError():
-                return self._say("bad_name", exc.name)
+                return self._say("bad_name")
             case NotFoundError():
                 return self._say("missing", name)
             case LimitError(unit="bytes"):

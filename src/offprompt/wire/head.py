@@ -127,10 +127,7 @@ _RECEIPTS: Final[dict[str, tuple[str, str]]] = {
     "none": ("nothing found for that query", "没有找到"),
     "refused": ("not done: {name}", "未执行：这次调用无法读懂"),
     "needs": ("not done: it needs `{name}`", "未执行：缺少参数 `{name}`"),
-    "bad_name": (
-        "not done: {name} is no slot name: letters, digits, _ - . only",
-        "未执行：{name} 不是可用的名称，只能用字母、数字、_ - .",
-    ),
+    "bad_name": ("not done: slot names are letters, digits, _ - . only", "未执行：名称只能用字母、数字、_ - ."),
     "bad_value": ("not done: {name} wants a value of another form", "未执行：{name} 的值不合规定"),
     "long": ("not done: over {version} bytes; shorten the value", "未执行：值超过 {version} 字节；请缩短"),
     "full": ("not done: all {version} slots are used; forget one first", "未执行：{version} 个槽位已满；请先忘记一个"),
