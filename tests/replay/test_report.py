@@ -44,12 +44,14 @@ def test_the_advice_follows_the_prices(turns: int, sheet: str, lang: Lang, says:
     assert says in advice(_replayed(turns, sheet=sheet), lang)
 
 
-def test_the_advice_says_what_is_saved_from_where_on() -> None:
-    replayed = _replayed(300)
+@pytest.mark.parametrize(("sheet", "policy"), [("default", "window"), ("openai-gpt-4", "auto")])
+def test_the_advice_says_what_is_saved_from_where_on(sheet: str, policy: str) -> None:
+    replayed = _replayed(300, sheet=sheet)
     line = advice(replayed, "en")
     since = int(line.split("from request ")[1].split()[0])
     share = int(line.split("saves ")[1].split()[0])
     name = line.split()[0]
+    assert name == policy
     ours = sum(replayed.columns[name].price[since - 1 :])
     theirs = sum(replayed.columns["logged"].price[since - 1 :])
     assert share == round((1 - ours / theirs) * 100)

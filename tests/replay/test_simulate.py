@@ -239,7 +239,7 @@ def test_a_value_in_the_question_that_stays_is_kept() -> None:
     ]
     first = _agent("编号 QX7788", "QX7788").messages
     use = LoggedMessage("assistant", "", (LoggedCall("book", '{"id": "QX7788"}'),))
-    agent = Conversation("agent", "", (*first[:4], LoggedMessage("user", "take QX7788"), *rounds, use))
+    agent = Conversation("agent", "", (*first[:4], LoggedMessage("user", "QX7788"), *rounds, use))
     replayed = _replay(agent, high_tokens=1000, low_tokens=500)
     assert (replayed.values, replayed.kept["window"], replayed.kept["truncation"]) == (1, 1, 0)
 
