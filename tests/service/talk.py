@@ -16,7 +16,7 @@ from offprompt.wire.transcript import check_transcript
 
 Wire = Literal["openai", "anthropic"]
 WIRES: tuple[Wire, ...] = ("openai", "anthropic")
-MODELS: dict[Wire, str] = {"openai": "gpt-4o-mini", "anthropic": "claude-sonnet-4-5"}
+MODELS: dict[Wire, str] = {"openai": "gpt-4o-mini", "anthropic": "claude-sonnet-5-5"}
 
 _ids = itertools.count(1)
 

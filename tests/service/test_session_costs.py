@@ -8,7 +8,7 @@ import offprompt
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.records import as_dict, compact
 from offprompt.service.offprompt import BoundScope
-from offprompt.wire.head import _RECEIPTS, INSTRUCTIONS, TEXT_ACTIONS, directory_line, receipt_text
+from offprompt.wire.head import INSTRUCTIONS, RECEIPTS, TEXT_ACTIONS, directory_line, receipt_text
 from tests.service.conftest import NewTalk
 from tests.service.talk import MODELS, Talk, Wire, call, calls, flat, result, tool
 
@@ -57,7 +57,7 @@ def test_instructions_say_what_they_must(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("kind", sorted(_RECEIPTS))
+@pytest.mark.parametrize("kind", sorted(RECEIPTS))
 def test_receipts(kind: str, language: str) -> None:
     assert COUNT(receipt_text(kind, language, name=NAMES[language], version=64)) <= 25  # type: ignore[arg-type]
 
@@ -109,7 +109,7 @@ def test_a_directory_line(language: str) -> None:
             "last-visited-restaurants",
             "homeAddressAndPostalCode",
         ],
-        "zh": ["当前项目截止日期", "紧急联系人的电话", "最近去过的餐馆名", "家庭住址邮政编码"],
+        "zh": ["当前项目截止日期", "紧急联系人的电话", "最近去过的餐厅们", "家庭住址邮政编码"],
     }
     for name in (NAMES[language], *more[language]):
         assert len(name) == (24 if language == "en" else 8)

@@ -76,7 +76,7 @@ def _object(properties: dict[str, object], *required: str) -> dict[str, object]:
 
 def directory_line(name: str, kind: str, tokens: int) -> str:
     """One slot in the directory: name, type if it is not text, tokens of its value."""
-    return f"{name} json {tokens}t" if kind == "json" else f"{name} {tokens}t"
+    return f"{name} json {tokens}" if kind == "json" else f"{name} {tokens}"
 
 
 def directory_text(lines: Sequence[str], more: int, language: Language) -> str:
@@ -112,7 +112,7 @@ def read_result(value: ShownValue, page: int, pages: int, language: Language) ->
 
 
 MAX_RECEIPT_CHARS: Final = 72
-_RECEIPTS: Final[dict[str, tuple[str, str]]] = {
+RECEIPTS: Final[dict[str, tuple[str, str]]] = {
     "saved": ("saved {name} v{version}", "已存 {name} v{version}"),
     "forgot": ("forgot {name}", "已忘记 {name}"),
     "read": ("{name} was read here", "此处读过 {name}"),
@@ -141,7 +141,7 @@ _RECEIPTS: Final[dict[str, tuple[str, str]]] = {
 def receipt_text(kind: str, language: Language, *, name: str = "", version: int = 0) -> str:
     """The text of a receipt; at most 25 tokens for names of 24 ASCII or 8 Han characters. Never a value."""
     shown = name if len(name) <= MAX_RECEIPT_CHARS else name[: MAX_RECEIPT_CHARS - 1] + "…"
-    return _RECEIPTS[kind][language == "zh"].format(name=shown, version=version)
+    return RECEIPTS[kind][language == "zh"].format(name=shown, version=version)
 
 
 def missing_text(language: Language) -> str:
