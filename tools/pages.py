@@ -1,13 +1,14 @@
 """Puts what the code knows into the pages of docs/: settings, commands, errors, price sheets.
 
-`python -m tools.pages` rewrites the parts between `<!-- made: NAME -->` and `<!-- end -->`; a test says when they are
-no longer what the code says.
+`python -m tools.pages` rewrites the parts between `<!-- made: NAME -->` and `<!-- end -->`, and what the pages show as
+the output of their own code. Tests say when either is no longer so. Read the difference before you commit it.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ from offprompt.cli import app
 from offprompt.cli.call import OPTION_NAMES
 from offprompt.config import Settings, setting_docs
 from offprompt.wire.prices import builtin_sheets
+from tools.blocks import fitting, run_page
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
 KINDS = {"integer": "INTEGER", "int": "INTEGER", "float": "NUMBER", "path": "PATH", "file": "PATH"}
 PART = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -115,11 +117,26 @@ def made(text: str) -> str:
     return PART.sub(lambda match: f"{match[1]}{PARTS[match[2]]()}\n{match[3]}", text)
 
 
+def shown(text: str, name: str) -> str:
+    """A page with the outputs of its code as they are now; lines that still fit stay as they stand."""
+    with tempfile.TemporaryDirectory() as folder:
+        ran = run_page(text, name, Path(folder))
+    for one in sorted(ran, key=lambda one: one.start, reverse=True):
+        if not one.fits:
+            kept = [line for line in one.shown.splitlines() if line.endswith("…")]
+            lines = [
+                next((line for line in kept if fitting(printed, line)), printed.rstrip())
+                for printed in one.printed.splitlines()
+            ]
+            text = text[: one.start] + "".join(f"{line}\n" for line in lines) + text[one.end :]
+    return text
+
+
 def main() -> int:
     """Rewrite the pages that are out of date, and name them."""
-    for page in sorted(DOCS.glob("*.md")):
+    for page in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]:
         old = page.read_text(encoding="utf-8")
-        new = made(old)
+        new = shown(made(old), page.name)
         if new != old:
             page.write_text(new, encoding="utf-8")
             sys.stdout.write(f"{page.name} rewritten\n")

@@ -75,9 +75,13 @@ class LeakError(UsageError):
 
 
 class NotFoundError(OffpromptError, LookupError):
-    """Nothing is stored under that name; nothing was changed."""
+    """Nothing is stored under that name; nothing was changed. `name`: what was asked for; `alike`: names like it."""
 
     exit_code = 3
+
+    def __init__(self, message: str, *, name: str = "", alike: tuple[str, ...] = ()) -> None:
+        self.name, self.alike = name, alike
+        super().__init__(message)
 
 
 class UnsupportedError(OffpromptError):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from offprompt import errors
+from offprompt.cli.call import language_of
 from offprompt.cli.errors import exit_code
 from tests.cli.conftest import Run
 
@@ -62,6 +63,32 @@ def test_a_corrected_command_goes_before_the_double_dash(run: Run) -> None:
     assert "offprompt write note --user alice -- --json" in ran.err
     assert run("write note --user alice -- --json").code == 0
     assert run("read note --user alice").out == "--json\n"
+
+
+def test_what_is_not_found_comes_with_the_command_that_finds_it(run: Run) -> None:
+    run("write reply_style concise --user 'al ice'")
+    ran = run("read reply_stile --user 'al ice'")
+    fixed = ran.err.strip().partition("try: offprompt ")[2]
+    assert fixed == "read reply_style --user 'al ice'"
+    assert run(fixed).out == "concise\n"
+    ran = run("forget 完全不同 --user 'al ice' --app=default")
+    fixed = ran.err.strip().partition("try: offprompt ")[2]
+    assert fixed == "slot list --user 'al ice' --app=default"
+    assert "reply_style" in run(fixed).out
+
+
+@pytest.mark.parametrize(
+    ("environ", "language"),
+    [
+        ({}, "en"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh"),
+        ({"LANG": "zh_TW", "LC_ALL": "C"}, "en"),
+        ({"LANG": "en_US.UTF-8", "OFFPROMPT_LANGUAGE": "zh"}, "zh"),
+        ({"LANG": "de_DE", "LC_MESSAGES": "zh_CN"}, "zh"),
+    ],
+)
+def test_the_language_is_the_environments(environ: dict[str, str], language: str) -> None:
+    assert language_of(environ) == language
 
 
 def test_a_long_value_is_not_repeated_in_the_corrected_command(run: Run) -> None:

@@ -6,7 +6,7 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import wraps
@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from offprompt.bootstrap import open as open_memory
+from offprompt.cli.errors import corrected
 from offprompt.cli.words import say
 from offprompt.errors import ScopeError
 from offprompt.service.offprompt import BoundScope, Offprompt
@@ -109,19 +110,6 @@ def language_of(environ: Mapping[str, str]) -> Literal["en", "zh"]:
     order = ("OFFPROMPT_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
     asked = next((value for name in order if (value := environ.get(name))), "")
     return "zh" if asked.lower().startswith("zh") else "en"
-
-
-def corrected(argv: Sequence[str], more: Sequence[str]) -> str:
-    """The command line with some more words, as one would type it; words over 60 characters are left out."""
-    cut = argv.index("--") if "--" in argv else len(argv)
-    words = ["offprompt", *argv[:cut], *more, *argv[cut:]]
-    return " ".join(quoted(word if len(word) <= 60 else "VALUE") for word in words)
-
-
-def quoted(word: str) -> str:
-    """A word as a shell reads it back; letters of any script stand as they are."""
-    plain = word and all(char.isalnum() or char in "_-./:=@%+," for char in word)
-    return word if plain else "'" + word.replace("'", "'\"'\"'") + "'"
 
 
 def command(app: typer.Typer, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

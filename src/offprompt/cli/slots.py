@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from offprompt.cli.call import Call, command, corrected, quoted
+from offprompt.cli.call import Call, command
+from offprompt.cli.errors import corrected, quoted
 from offprompt.cli.render import moment, scope_json, seconds_of, slot_json, table, version_json
 from offprompt.errors import UsageError
 from offprompt.records import DEFAULT, Default, Policy, Slot, as_dict, text_of

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from offprompt.cli.audit_text import flag_line
-from offprompt.cli.call import Call, command, corrected
+from offprompt.cli.call import Call, command
+from offprompt.cli.errors import corrected
 from offprompt.cli.render import moment, scope_json
 from offprompt.errors import NotFoundError, UsageError
 from offprompt.records import Event, Scope, SessionRecord, compact

@@ -124,7 +124,7 @@ class Slots:
             return slot.value
         if default is not MISSING:
             return default
-        raise NotFoundError(self._nothing(name))
+        raise self._nothing(name)
 
     def forget(self, name: str, *, if_version: int | None = None, writer: Writer | None = None) -> str:
         """Hide the slot under that name (`undo` brings it back within `undo_s`); returns its name as stored.
@@ -134,7 +134,7 @@ class Slots:
         writer = writer or Writer()
         slot = self._find(clean_name(name))
         if slot is None:
-            raise NotFoundError(self._nothing(name))
+            raise self._nothing(name)
         try:
             ops: list[SlotOp[Any]] = [ForgetSlot(slot.scope, slot.name, writer.actor, if_version, writer.trust)]
             ops += [
@@ -201,7 +201,7 @@ class Slots:
             versions = run(self._kit.slots, SlotHistory(scope, name))
             if versions:
                 return versions
-        raise NotFoundError(self._nothing(name))
+        raise self._nothing(name)
 
     def snapshot(self) -> dict[str, Json]:
         """All values that this scope sees, by name; for the application, never for a prompt."""
@@ -232,12 +232,12 @@ class Slots:
         text = "".join(str(part.value) for part in parts if part is not None)
         return replace(slot, value=json.loads(text) if slot.value == "json" else text, bytes=len(text.encode()))
 
-    def _nothing(self, name: str) -> str:
+    def _nothing(self, name: str) -> NotFoundError:
         names = [slot.name for slot in self.list()]
         close = difflib.get_close_matches(fold_name(name), [fold_name(own) for own in names], n=3)
-        alike = [own for own in names if fold_name(own) in close]
+        alike = tuple(own for own in names if fold_name(own) in close)
         hint = f"spelled alike: {', '.join(alike)}" if alike else "list the names with slots.list() or `slot list`"
-        return f"no slot {name!r} in scope {self.scope}; {hint}"
+        return NotFoundError(f"no slot {name!r} in scope {self.scope}; {hint}", name=name, alike=alike)
 
     def _log(self, op: str, name: str, actor: str, outcome: str) -> None:
         event = Event(self._kit.clock.now(), self.scope, op, actor, name, outcome=outcome)
