@@ -60,6 +60,10 @@ class Played:
     def ask(self, words: str, *replies: Say | Use, show: tuple[str, ...] = ()) -> None:
         """A turn: the user's words and the replies, each after a request of its own; client tools answer `done`."""
         self.messages.append({"role": "user", "content": words})
+        self.proceed(*replies, show=show)
+
+    def proceed(self, *replies: Say | Use, show: tuple[str, ...] = ()) -> None:
+        """The replies to the messages as they are."""
         own: list[dict[str, Any]] = []
         for reply in replies:
             self.clock.move(1)

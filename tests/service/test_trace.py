@@ -75,7 +75,7 @@ def test_a_shown_value_stands_with_its_reason_in_the_turn_that_asked(start: Star
     talk = start()
     talk.scope.write("city", "Rotterdam")
     talk.ask("Tell me a joke", Say("No."))
-    talk.ask("Which city do I live in?", Say("You live in [[mem:city]]."))
+    talk.ask("Where do I live?", Say("You live in [[mem:city]]."))
     plain, asked = traced(talk).turns
     assert plain.rounds[0].shown == ()
     assert [(one.name, one.why) for one in asked.rounds[0].shown] == [("city", "alias place")]
