@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -11,14 +12,14 @@ from rich.cells import cell_len
 from offprompt.errors import UsageError
 from offprompt.records import Scope, Slot, SlotVersion
 
-NUMERIC = frozenset("0123456789.,-%×x ")
+NUMBER = re.compile(r"-|-?[\d,]+(\.\d+)?(e[-+]\d+)?( ?[%×])?")
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Columns as wide as they need to be (a Han character counts two), numbers to the right; never cut."""
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [max(cell_len(row[column]) for row in [list(heads), *cells]) for column in range(len(heads))]
-    right = [bool(cells) and all(NUMERIC.issuperset(row[column]) for row in cells) for column in range(len(heads))]
+    right = [bool(cells) and all(NUMBER.fullmatch(row[column]) for row in cells) for column in range(len(heads))]
     lines: list[str] = []
     for row in [list(heads), ["-" * width for width in widths], *cells]:
         padded = [
