@@ -69,7 +69,7 @@ class Played:
             self.clock.move(1)
             self.session.prepare([*self.messages, *own], show=show)
             self.clock.move(1)
-            got = self.session.absorb(self._reply(reply))
+            got = self.session.absorb(self.reply(reply))
             own = list(got.messages)
             if got.done:
                 self.messages += own
@@ -89,7 +89,8 @@ class Played:
         assert isinstance(record, SessionRecord)
         return read_session(self.memory.parts.sessions, record)
 
-    def _reply(self, reply: Say | Use) -> dict[str, Any]:
+    def reply(self, reply: Say | Use) -> dict[str, Any]:
+        """A reply in the wire's shape."""
         self.calls += 1
         if self.wire == "anthropic":
             blocks: list[dict[str, Any]] = [{"type": "text", "text": reply.text}] if reply.text else []

@@ -137,6 +137,19 @@ def test_an_old_version_and_a_forgotten_secret_of_the_models_are_hidden_too(star
     assert "new-value" not in told
 
 
+def test_old_versions_of_the_applications_values_are_hidden_too(start: Start) -> None:
+    talk = start()
+    for value, motto in (("Herring-Gull-41", "gulls fly high"), ("Black-Tern-52", "terns fly high")):
+        talk.scope.write("door_code", value, policy="never")
+        talk.scope.write("motto", motto, policy="by_handle")
+    talk.ask("Herring-Gull-41: gulls fly high", Say("Black-Tern-52, gulls fly high, terns fly high"))
+    told = everything(traced(talk, values=True))
+    assert "ull-41" not in told
+    assert "ern-52" not in told
+    assert "fly high" in told
+    assert "fly high" not in everything(traced(talk))
+
+
 def test_a_key_by_its_form_is_masked_wherever_it_stands(start: Start) -> None:
     talk = start()
     talk.ask("my key is sk-proj-abcdefghijklmnop1234", Say("I do not keep that."))
@@ -204,6 +217,29 @@ def test_a_value_that_the_turn_replaced_is_no_contradiction(start: Start) -> Non
     assert flags(traced(talk)) == []
 
 
+def test_a_turn_that_replaces_a_value_need_not_say_it(start: Start) -> None:
+    talk = start()
+    talk.scope.write("city", "Rotterdam")
+    talk.ask("My city is Utrecht now", Use("mem_write", {"slot": "city", "value": "Utrecht"}), Say("Noted."))
+    assert [shown.name for shown in traced(talk).turns[0].rounds[0].shown] == ["city"]
+    assert flags(traced(talk)) == []
+
+
+def test_a_value_that_the_application_replaced_meanwhile_fits_either_way(start: Start) -> None:
+    talk = start()
+    talk.scope.write("city", "Rotterdam")
+    talk.clock.move(1)
+    for answer in ("You live in Rotterdam.", "You live in Utrecht."):
+        talk.messages.append({"role": "user", "content": "Where do I live?"})
+        talk.session.prepare(talk.messages)
+        talk.clock.move(1)
+        talk.scope.write("city", "Utrecht" if answer.endswith("Rotterdam.") else "Rotterdam")
+        talk.clock.move(1)
+        talk.messages += talk.session.absorb(talk.reply(Say(answer))).messages
+        assert flags(traced(talk)) == []
+        talk.clock.move(1)
+
+
 def test_a_value_handed_to_a_tool_was_used(start: Start) -> None:
     talk = start(tools=[])
     talk.scope.write("home_city", "Rotterdam", tags=["city"])
@@ -221,7 +257,8 @@ def test_a_request_without_a_reply_is_said_to_wait_and_then_to_have_none(start: 
     assert [one.outcome for one in traced(talk).turns[0].rounds] == ["waiting"]
     talk.clock.move(5)
     talk.ask("Hello", Say("Hi."))
-    assert [one.outcome for turn in traced(talk).turns for one in turn.rounds] == ["no reply", "ok"]
+    found = [(one.outcome, one.raw) for turn in traced(talk).turns for one in turn.rounds]
+    assert found == [("no reply", ""), ("ok", "Hi.")]
 
 
 def test_regenerating_and_editing_keep_each_reply_with_its_request(start: Start) -> None:
