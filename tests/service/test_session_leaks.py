@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,38 +15,11 @@ from tests.service.conftest import NewTalk
 from tests.service.talk import Say, Wire, call, flat, result, tool
 
 RUN = 32
-WORDS = [
-    "harbour",
-    "invoice",
-    "lantern",
-    "quarter",
-    "meadow",
-    "shipment",
-    "violin",
-    "cabinet",
-    "orchard",
-    "thunder",
-    "ribbon",
-    "sandal",
-    "glacier",
-    "pepper",
-    "wagon",
-    "tunnel",
-    "copper",
-    "ladder",
-    "mirror",
-    "planet",
-    "saddle",
-    "velvet",
-    "walnut",
-    "zipper",
-    "anchor",
-    "basket",
-    "candle",
-    "dragon",
-    "engine",
-    "falcon",
-]
+WORDS = re.findall(
+    r"\w+",
+    "harbour invoice lantern quarter meadow shipment violin cabinet orchard thunder ribbon sandal glacier pepper wagon "
+    "tunnel copper ladder mirror planet saddle velvet walnut zipper anchor basket candle dragon engine falcon",
+)
 HAN = "春夏秋冬山水云雨风雪花鸟鱼虫琴棋书画诗酒茶米油盐酱醋柴门窗桥路船车马牛羊金银铜铁锡石木竹纸笔墨砚"
 SUBJECTS = ("Tell me a joke", "讲个笑话", "How do magnets work?", "磁铁是怎么工作的？", "Write a haiku", "写一首诗")
 

@@ -68,7 +68,12 @@ class RequestBuilder:
         fixed = fixed_sizes(self._turn, system, self._options.tools, head)
         base = sum(size.tokens for size in fixed.values())
         history = History(self._items(placed))
-        start, account = self._plan(placed, history, base)
+        planned, account = self._plan(placed, history, base)
+        start = self._kept_start(placed)
+        if history.indices(planned) != history.indices(start):
+            start = planned
+        # A start behind the turn's opener may leave nothing out.
+        start = start if len(history.indices(start)) < len(placed) else 0
         layout = Layout(
             placed=placed,
             indices=history.indices(start),
@@ -140,12 +145,11 @@ class RequestBuilder:
         settings = self._turn.kit.settings
         if self._options.policy in STUBBING:
             return settings.stub_tokens
-        return max(settings.stub_tokens, settings.window_high_tokens) if self._options.policy == "auto" else None
+        return max(settings.stub_tokens, self._bounds(0).high) if self._options.policy == "auto" else None
 
     def _plan(self, placed: Sequence[Placed], history: History, base: int) -> tuple[int, Mapping[str, float]]:
         """Index of the oldest message to send, and the policy's account; base: tokens before the history."""
-        record = self._record
-        start = next((at for at, each in enumerate(placed) if each.entry.key == record.start), 0)
+        record, start = self._record, self._kept_start(placed)
         if self._options.policy in CUTTING:
             return next_start(history, start, self._bounds(base), stubs=True), record.account
         if self._options.policy != "auto":
@@ -159,6 +163,10 @@ class RequestBuilder:
             fixed=Fixed(base, note=self._count.count(gone_line(self._turn.language))),
         )
         return plan.start, plan.account.sums()
+
+    def _kept_start(self, placed: Sequence[Placed]) -> int:
+        """Index of the oldest message that the last request's cuts left; 0 on a branch that does not hold it."""
+        return next((at for at, each in enumerate(placed) if each.entry.key == self._record.start), 0)
 
     def _bounds(self, base: int) -> Bounds:
         settings = self._turn.kit.settings
@@ -195,7 +203,9 @@ class RequestBuilder:
         gone = layout.placed[:start]
         kept = set(layout.indices)
         left = sum(each.entry.kind == "user" for at, each in enumerate(gone) if at not in kept)
-        cut = max(left - record.left, 0)
+        # A cut inside a turn leaves the turn standing; it is a cut all the same.
+        moved = start > 0 and layout.placed[start].entry.key != record.start
+        cut = max(left - record.left, 1) if moved else 0
         if cut:
             turn.event("session.cut", why=f"{cut} turns left for the journal; mem_search finds them")
         pending = RequestLedger(turn, record, self._conversation, self._sizes, layout).entry(cut)
