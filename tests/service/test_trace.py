@@ -229,11 +229,11 @@ def test_a_value_that_the_application_replaced_meanwhile_fits_either_way(start: 
     talk = start()
     talk.scope.write("city", "Rotterdam")
     talk.clock.move(1)
-    for answer in ("You live in Rotterdam.", "You live in Utrecht."):
+    for written, answer in (("Utrecht", "You live in Utrecht."), ("Delft", "You live in Utrecht.")):
         talk.messages.append({"role": "user", "content": "Where do I live?"})
         talk.session.prepare(talk.messages)
         talk.clock.move(1)
-        talk.scope.write("city", "Utrecht" if answer.endswith("Rotterdam.") else "Rotterdam")
+        talk.scope.write("city", written)
         talk.clock.move(1)
         talk.messages += talk.session.absorb(talk.reply(Say(answer))).messages
         assert flags(traced(talk)) == []
