@@ -150,6 +150,16 @@ def test_old_versions_of_the_applications_values_are_hidden_too(start: Start) ->
     assert "fly high" not in everything(traced(talk))
 
 
+def test_a_secret_behind_another_slot_of_its_name_is_hidden_too(start: Start) -> None:
+    talk = start()
+    talk.scope.write("door_code", "Herring-Gull-41", policy="never")
+    talk.scope.narrow(session="s1").write("door_code", "open to all", policy="when_asked")
+    talk.ask("Herring-Gull-41, open to all", Say("Herring-Gull-41, open to all"))
+    told = everything(traced(talk, values=True))
+    assert "ull-41" not in told
+    assert "open to all" in told
+
+
 def test_a_key_by_its_form_is_masked_wherever_it_stands(start: Start) -> None:
     talk = start()
     talk.ask("my key is sk-proj-abcdefghijklmnop1234", Say("I do not keep that."))

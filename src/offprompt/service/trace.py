@@ -125,8 +125,11 @@ class Tracer:
 
     def __init__(self, store: SlotStore, session: StoredSession, *, values: bool = False) -> None:
         self._store, self._session = store, session
-        self._slots = {fold_name(slot.name): slot for slot in _visible(store, session.record.scope)}
-        self._versions = {name: run(store, SlotHistory(slot.scope, slot.name)) for name, slot in self._slots.items()}
+        self._stored = [
+            (slot, run(store, SlotHistory(slot.scope, slot.name))) for slot in _all_slots(store, session.record.scope)
+        ]
+        self._slots = {fold_name(slot.name): slot for slot, _ in self._stored}
+        self._versions = {fold_name(slot.name): versions for slot, versions in self._stored}
         self._hider = Hider(self._hidden(), secrets_only=values)
 
     def trace(self, turn: int | None = None) -> Trace:
@@ -217,11 +220,10 @@ class Tracer:
 
     def _hidden(self) -> Iterator[Hidden]:
         secret_names: set[str] = set()
-        for name, versions in self._versions.items():
-            slot = self._slots[name]
+        for slot, versions in self._stored:
             secret = slot.policy == "never" or any(version.policy == "never" for version in versions)
             if secret:
-                secret_names.add(name)
+                secret_names.add(fold_name(slot.name))
             for value in (slot.value, *(version.value for version in versions)):
                 if value is not None:
                     yield Hidden(slot.name, value, secret)
@@ -233,10 +235,14 @@ class Tracer:
                     yield Hidden(name, value, secret)
 
 
-def _visible(store: SlotStore, scope: Scope) -> list[Slot]:
-    """The slots that the scope inherits, the hidden ones among them; a live one goes before a hidden one."""
-    live = run(store, ListSlots(SlotQuery(scope, "inherit")))
-    return [*run(store, ListSlots(SlotQuery(scope, "inherit", forgotten=True))), *live]
+def _all_slots(store: SlotStore, scope: Scope) -> list[Slot]:
+    """The slots of every scope that this one inherits, also those that another of their name hides from it.
+
+    Of one name the one that the session sees comes last: a live one of the most specific scope.
+    """
+    scopes = scope.inherited()[::-1]
+    queries = [SlotQuery(each, "exact", forgotten=hidden) for hidden in (True, False) for each in scopes]
+    return [slot for found in store.batch([ListSlots(query) for query in queries]) for slot in found]
 
 
 def _events(store: SlotStore, scope: Scope, start: float, end: float) -> Iterator[Event]:
