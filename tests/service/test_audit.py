@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from offprompt.errors import BackendError
 from offprompt.records import Scope
 from offprompt.service.audit import Audit, SessionAudit, audit
 from offprompt.service.diagnosis import Diagnosis
@@ -314,6 +315,23 @@ def test_a_tampered_ledger_is_found(
     again, _ = opened(file)
     found = audit(again.parts, verify=True)
     assert [one for _, one in found.broken] == [broken]
+    again.close()
+
+
+@pytest.mark.parametrize("text", ["", '{"seq": 2', '{"seq": "two", "at": 0, "turn": 1, "model": ""}', "[]"])
+def test_an_entry_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "agent.db"
+    memory, clock = opened(file)
+    talk = Played(memory, clock)
+    for words in ("One", "Two", "Three"):
+        talk.ask(words, Say("Well."))
+    memory.close()
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE ledger SET entry = ? WHERE seq = 2", (text,))
+    connection.close()
+    again, _ = opened(file)
+    with pytest.raises(BackendError, match="entry 2 of the ledger of user=alice session=s1 cannot be read"):
+        audit(again.parts, verify=True)
     again.close()
 
 

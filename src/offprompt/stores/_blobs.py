@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from offprompt.errors import BackendError
+
 T = TypeVar("T")
 
 
@@ -17,9 +19,17 @@ def encode(record: Any) -> str:
     return text if text.isascii() or _is_valid(text) else json.dumps(plain, separators=(",", ":"))
 
 
-def decode(text: str, kind: type[T]) -> T:
-    """The record of a JSON text; unknown fields are ignored, missing ones get their defaults."""
-    return msgspec.convert(json.loads(text), kind)
+def decode(text: str, kind: type[T], where: str = "") -> T:
+    """The record of a JSON text; unknown fields are ignored, missing ones get their defaults.
+
+    where    what is read, for the error, such as `entry 3 of a ledger`.
+    Raises   BackendError if the text is not such a record: another hand, or a bad disk, has been there.
+    """
+    try:
+        return msgspec.convert(json.loads(text), kind)
+    except (ValueError, msgspec.ValidationError) as exc:
+        what = where or f"a stored {kind.__name__}"
+        raise BackendError(f"{what} cannot be read: {exc}; restore a backup of the store") from exc
 
 
 def _is_valid(text: str) -> bool:

@@ -92,8 +92,8 @@ def bodies(connection: sqlite3.Connection, scope: Scope) -> list[Body]:
 
 def ledger(connection: sqlite3.Connection, scope: Scope) -> list[LedgerEntry]:
     """The session's ledger, oldest first."""
-    rows = connection.execute("SELECT entry FROM ledger WHERE " + THE_SCOPE + " ORDER BY seq", scope.key)
-    return [decode(row[0], LedgerEntry) for row in rows]
+    rows = connection.execute("SELECT entry, seq FROM ledger WHERE " + THE_SCOPE + " ORDER BY seq", scope.key)
+    return [decode(text, LedgerEntry, f"entry {seq} of the ledger of {scope}") for text, seq in rows]
 
 
 def sessions(connection: sqlite3.Connection, scope: Scope | None) -> list[SessionRecord]:
