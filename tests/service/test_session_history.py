@@ -177,7 +177,7 @@ def test_any_conversation_under_any_policy(steps: list[str], policy: HistoryPoli
             assert entry.prefix <= entry.sent.tokens
 
 
-def play(one: Talk, step: str, number: int) -> None:
+def play(one: Talk, step: str, number: int) -> None:  # noqa: C901 - one case a step
     ids = f"c{number % 3}"
     match step:
         case "say":

@@ -100,8 +100,8 @@ class MemoryActions:
             return Receipt("mem_write", self._say("bad_handle", resolved.bad[0].text), ok=False, name=name)
         foreign = self.turn.tainted or any(self.turn.is_foreign(used.name) for used in resolved.used)
         writer = Writer("model", "tool" if foreign else "user", "model", f"{self.key}:{index}")
-        slots = Slots(self.turn.kit.slot_kit, self._target(name, action.arguments.get("scope")))
-        slot = slots.write_as(writer, name, loaded(resolved.text))
+        scope, name = self._target(name, action.arguments.get("scope"))
+        slot = Slots(self.turn.kit.slot_kit, scope).write_as(writer, name, loaded(resolved.text))
         self.turn.changed()
         self.turn.issue(slot.name)
         return Receipt("mem_write", self._say("saved", slot.name, slot.version), name=slot.name, version=slot.version)
@@ -116,19 +116,21 @@ class MemoryActions:
         self.lookup.note(resolved, "value of mem_write")
         return resolved
 
-    def _target(self, name: str, asked: object) -> Scope:
-        """Where a write goes: as asked, else where the slot is, else the user's scope, else the session's."""
+    def _target(self, name: str, asked: object) -> tuple[Scope, str]:
+        """Where a write goes: as asked, else where the slot is, else the user's scope, else the session's.
+
+        With the name as the slot there is spelled.
+        """
         own = self.turn.scope
         user = Scope(own.app, user=own.user) if own.user else own.without_session()
-        if asked == "session":
-            return own
-        if asked == "user":
-            return user
-        if asked is not None:
+        if asked not in (None, "user", "session"):
             raise _NeedsError("scope: user | session")
         folded = fold_name(name)
         there = next((slot for slot in self.turn.stored if fold_name(slot.name) == folded), None)
-        return there.scope if there is not None and self._is_own(there) else user
+        scope = own if asked == "session" else user
+        if asked is None and there is not None and self._is_own(there):
+            scope = there.scope
+        return scope, there.name if there is not None and there.scope == scope else name
 
     def _is_own(self, slot: Slot) -> bool:
         """Whether the slot is this user's (without a user this session's), and no one else sees a change."""
@@ -274,5 +276,6 @@ def _slot_name(action: Action) -> str:
     slot = action.arguments.get("slot")
     if not isinstance(slot, str) or not slot.strip():
         raise _NeedsError("slot")
+    slot = slot.strip()
     handles = find_handles(slot)
-    return handles[0].name if len(handles) == 1 else slot.strip()
+    return handles[0].name if handles and handles[0].start == 0 and handles[0].end == len(slot) else slot

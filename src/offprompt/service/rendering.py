@@ -17,6 +17,7 @@ from offprompt.wire.history import stub_text
 from offprompt.wire.scrub import scrub_text
 
 MAX_LABEL_CHARS = 80
+PASTED_TOKENS = 200
 
 
 def first_sight(turn: Turn, placed: Placed, *, stub_tokens: int | None, arguments: Mapping[str, str]) -> JournalEntry:
@@ -103,7 +104,7 @@ def with_shown(
             chosen.append((slot, "application"))
     taken = {slot.name for slot, _ in chosen} | set(carded)
     askable = [slot for slot in turn.stored if slot.policy == "when_asked" and slot.name not in taken]
-    asked = asked_for(entry.text, {slot.name: slot.tags for slot in askable})
+    asked = asked_for(_own_words(turn, message), {slot.name: slot.tags for slot in askable})
     chosen += [(slot, asked[slot.name]) for slot in rank(askable, turn.now) if slot.name in asked]
     fitting: list[Slot] = []
     before = len(turn.shown)
@@ -126,6 +127,14 @@ def with_shown(
     live = turn.model.shape.attach(text, base, turn.model.profile.placement)
     turn.tainted = turn.tainted or any(slot.trust == "tool" for slot in fitting)
     return replace(entry, live=tuple(live), settled=(base,), shown=tuple(turn.shown[before:]))
+
+
+def _own_words(turn: Turn, message: Message) -> str:
+    """What the user says: a message's text without results, and without documents that are longer than a question."""
+    shape = turn.model.shape
+    pasted = {at: "" for at, text in shape.documents(message) if turn.kit.tokenizer.count(text) > PASTED_TOKENS}
+    bare = shape.with_documents(message, pasted)
+    return shape.text(shape.with_results(bare, {result.call_id: "" for result in shape.results(bare)}))
 
 
 def handle_form(turn: Turn, message: Message, written: Sequence[tuple[Action, str]]) -> Message:

@@ -131,6 +131,12 @@ class RequestLedger:
     def _note(self) -> Size:
         return text_size(gone_line(self.turn.language), self.turn.kit.tokenizer)
 
+    def _note_stands_alone(self) -> bool:
+        """Whether the note is a message of its own, the same before any message."""
+        first = sent_messages(self.layout.placed[self.layout.indices[0]], self.layout.turn)[0]
+        model = self.turn.model
+        return model.shape.kind(first) != "user" or len(model.shape.attach("", first, model.profile.placement)) > 1
+
     def _part(self, placed: Placed) -> str:
         entry = placed.entry
         if entry.kind == "answer":
@@ -181,7 +187,9 @@ class RequestLedger:
         same = sum(size.tokens for size in layout.fixed.values())
         before = self._sent_before()
         now = [(layout.placed[at].entry.key, form_of(layout.placed[at].entry, layout.turn)) for at in layout.indices]
-        if layout.noted and before[:1] == now[:1]:
+        if layout.noted != bool(self.record.start):
+            return same
+        if layout.noted and (before[:1] == now[:1] or self._note_stands_alone()):
             same += self._note().tokens
         for at, old, new in zip(layout.indices, before, now, strict=False):
             if old != new:
