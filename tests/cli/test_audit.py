@@ -71,6 +71,15 @@ def test_an_audit_as_one_document(run: Run, store: Path) -> None:
     assert [one["scope"]["user"] for one in run("audit --user bob --json").document["sessions"]] == ["bob"]
 
 
+def test_an_inline_session_is_called_that(run: Run, store: Path) -> None:
+    run("write city 'Rotterdam, south bank' --user alice")
+    with offprompt.open(store) as memory:
+        session = memory.scope(user="alice").session("s1", model="gpt-4o-mini", mode="inline")
+        session.complete(ScriptedModel().create, [{"role": "user", "content": "Hello"}])
+    assert "all values stood in the head of 1 requests" in run("audit").out
+    assert "1 个请求的开头带有全部值" in run("audit --lang zh").out
+
+
 def test_a_leak_comes_first_and_is_an_exit_code(run: Run, store: Path) -> None:
     run("write fleet Harbour_Master_9 --user alice --policy by_handle")
     run("write Harbour_Master_9 unused --user alice")

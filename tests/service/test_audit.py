@@ -108,6 +108,24 @@ def test_the_card_is_counted_apart(start: Start) -> None:
     assert (found.totals.clean, found.totals.carded) == (1, 1)
 
 
+def test_values_that_all_stood_in_the_head_are_not_called_outside(start: Start) -> None:
+    talk = start(mode="inline")
+    talk.scope.write("city", "Rotterdam, south bank")
+    talk.ask("Hello", Say("Hi."))
+    found = only(audited(talk))
+    assert (found.totals.clean, found.totals.carded, found.totals.inlined) == (0, 0, 1)
+    assert abs(found.totals.comparison.saved_tokens) < 10
+
+
+def test_turns_that_were_cut_by_the_window_are_counted_and_no_fault(start: Start) -> None:
+    talk = start(policy="window", context_tokens=4000)
+    for number in range(12):
+        talk.ask(f"{number}: {LONG}", Say("Well."))
+    found = only(audited(talk))
+    assert found.totals.cuts == sum(entry.cut for entry in talk.session.ledger()) > 0
+    assert cause(audited(talk), "prefix_broke") is None
+
+
 def test_what_is_said_and_what_is_too_short_is_named(start: Start) -> None:
     talk = start()
     talk.scope.write("motto", "slow is smooth", policy="by_handle")

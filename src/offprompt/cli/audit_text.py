@@ -101,8 +101,10 @@ def _kept(found: Audit, lang: Lang) -> list[str]:
     lines = [line(lang, "b", clean=totals.clean, requests=totals.requests, others=others)]
     if found.leaks:
         lines.append(line(lang, "b_broken", count=len(found.leaks)))
+    if totals.inlined:
+        lines.append(line(lang, "inline", inlined=totals.inlined))
     if totals.carded:
-        lines.append(line(lang, "card", carded=totals.carded, tokens=totals.parts.get("card", 0)))
+        lines.append(line(lang, "card", carded=totals.carded, tokens=totals.card_tokens))
     lines.append(line(lang, "a", rounds=totals.memory_rounds))
     return [*lines, _saved(totals.comparison, lang)]
 

@@ -15,6 +15,7 @@ from offprompt.service.diagnosis import Diagnosis, diagnose
 from offprompt.service.ledger_check import Broken, verify_ledger
 from offprompt.service.offprompt import Parts
 from offprompt.service.stored_session import StoredSession, read_session
+from offprompt.wire.head import INLINE
 from offprompt.wire.prices import named_sheet, sheet_for
 
 
@@ -45,7 +46,8 @@ class Totals:
 
     parts       tokens in, by part. prefix: tokens that repeat the request before. outside: bytes kept out of the last
                 request of each session. prices: by currency; unpriced: answered requests without a price sheet.
-    unanswered  requests without a reply. carded: requests with a card of standing wishes in the head.
+    unanswered  requests without a reply. carded: requests with a card of standing wishes in the head; inlined: with
+                all values in the head, as `mode="inline"` puts them. card_tokens: of the cards, those values not counted.
     clean       requests that carried no stored value that was added, beside the card.
     memory_rounds  requests that followed a reply with nothing but `mem_*` calls in it.
     """
@@ -64,6 +66,8 @@ class Totals:
     cuts: int = 0
     clean: int = 0
     carded: int = 0
+    inlined: int = 0
+    card_tokens: int = 0
     memory_rounds: int = 0
     said: frozenset[str] = frozenset()
     unproven: frozenset[str] = frozenset()
@@ -95,6 +99,8 @@ class Totals:
             self.cuts + other.cuts,
             self.clean + other.clean,
             self.carded + other.carded,
+            self.inlined + other.inlined,
+            self.card_tokens + other.card_tokens,
             self.memory_rounds + other.memory_rounds,
             self.said | other.said,
             self.unproven | other.unproven,
@@ -159,6 +165,7 @@ def _audit_session(parts: Parts, session: StoredSession, *, diagnosis: bool) -> 
     tokenizer = parts.tokenizer_for(record.model)
     slots = run(parts.slots, ListSlots(SlotQuery(record.scope, "inherit")))
     comparison = compare(session, slots, tokenizer, sheet)
+    inline = record.head is not None and record.head.instructions in INLINE.values()
     answered = [one.entry for one in session.rounds if one.reply is not None]
     totals = Totals(
         sessions=1,
@@ -173,8 +180,10 @@ def _audit_session(parts: Parts, session: StoredSession, *, diagnosis: bool) -> 
         prices=_prices(entries),
         unpriced=sum(entry.price is None for entry in answered),
         cuts=sum(entry.cut for entry in entries),
-        clean=sum(not entry.shown and not entry.leaked for entry in entries),
-        carded=sum("card" in entry.parts for entry in entries),
+        clean=sum(not (entry.shown or entry.leaked or (inline and "card" in entry.parts)) for entry in entries),
+        carded=0 if inline else sum("card" in entry.parts for entry in entries),
+        card_tokens=0 if inline else _parts(entries).get("card", 0),
+        inlined=sum("card" in entry.parts for entry in entries) if inline else 0,
         memory_rounds=sum(
             before.entry.turn == one.entry.turn and bool(before.parsed.actions) and not before.calls
             for before, one in pairwise(session.rounds)
