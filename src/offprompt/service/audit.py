@@ -47,7 +47,7 @@ class Totals:
     parts       tokens in, by part. prefix: tokens that repeat the request before. outside: bytes kept out of the last
                 request of each session. prices: by currency; unpriced: answered requests without a price sheet.
     unanswered  requests without a reply. carded: requests with a card of standing wishes in the head; inlined: with
-                all values in the head, as `mode="inline"` puts them. card_tokens: of the cards, those values not counted.
+                all values in the head, as `mode="inline"` puts them. card_tokens: of cards only.
     clean       requests that carried no stored value that was added, beside the card.
     memory_rounds  requests that followed a reply with nothing but `mem_*` calls in it.
     """
