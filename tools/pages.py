@@ -19,10 +19,18 @@ from offprompt import errors
 from offprompt.cli import app
 from offprompt.cli.call import OPTION_NAMES
 from offprompt.config import Settings, setting_docs
+from offprompt.models.tokenizers import tokenizer_for
+from offprompt.records import compact
+from offprompt.service.replay.log import Rules
+from offprompt.service.replay.readers import read_conversations
+from offprompt.service.replay.report import totals
+from offprompt.service.replay.simulate import simulate
+from offprompt.testing.agent_log import agent_log
 from offprompt.wire.prices import builtin_sheets
 from tools.blocks import fitting, run_page
 
 ROOT = Path(__file__).resolve().parent.parent
+MATRIX = {"rewritten": "memory rewritten", "truncation": "truncation only"}
 KINDS = {"integer": "INTEGER", "int": "INTEGER", "float": "NUMBER", "path": "PATH", "file": "PATH"}
 PART = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -104,11 +112,30 @@ def prices() -> str:
     return "\n".join(rows)
 
 
+def matrix() -> str:
+    """Input price of each policy on each sheet, for the made-up log of `offprompt.testing.agent_log`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "agent.json"
+        path.write_text(compact({"messages": agent_log()}), encoding="utf-8")
+        logs = list(read_conversations(path, lambda _: None))
+    rows: list[str] = []
+    for sheet in builtin_sheets():
+        found = totals(simulate(logs, tokenizer_for(""), Rules(sheet=sheet)))
+        if not rows:
+            names = [name for name in found if name != "logged"]
+            rows = ["| sheet | " + " | ".join(MATRIX.get(name, f"`{name}`") for name in names) + " |"]
+            rows.append("|---" * (len(names) + 1) + "|")
+        ratios = [f"{total.price_ratio:.2f}" for name, total in found.items() if name != "logged"]
+        rows.append(f"| `{sheet.name}` | " + " | ".join(ratios) + " |")
+    return "\n".join(rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "errors": error_tree,
     "commands": commands,
     "prices": prices,
+    "matrix": matrix,
 }
 
 
