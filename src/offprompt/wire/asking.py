@@ -109,8 +109,12 @@ def _idea_of(own: str) -> _Idea | None:
     bare = "_".join(word for word in joined.split("_") if word and word not in _GENERIC)
     for generic in _HAN_GENERIC:
         bare = bare.removeprefix(generic)
-    whole = next((idea for idea in _ideas() if joined in idea.names), None)
-    return whole or next((idea for idea in _ideas() if bare in idea.names), None)
+    whole = next((idea for idea in _ideas() if joined in idea.names or bare in idea.names), None)
+    if whole is not None or not bare:
+        return whole
+    # `home_city`: every telling word names the same idea; identity is only ever named whole.
+    telling = set(bare.split("_"))
+    return next((idea for idea in _ideas() if not idea.identity and telling <= idea.names), None)
 
 
 def _stands(name: str, folded: str, words: set[str]) -> bool:
