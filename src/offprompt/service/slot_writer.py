@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from offprompt.config import Settings
-from offprompt.errors import LimitError
+from offprompt.errors import LimitError, NameInvalidError
 from offprompt.protocols import Clock, SlotStore, Tokenizer, run
 from offprompt.records import (
     DEFAULT,
@@ -85,6 +86,7 @@ class SlotWriter:
 
         Raises   LimitError, SchemaError, ConflictError, NameInvalidError; then nothing is stored.
         """
+        check_no_part(self._kit.slots, self.scope, put.name)
         current = run(self._kit.slots, GetSlot(self.scope, put.name))
         rule = schema if schema is not None else current.schema if current is not None else None
         if rule is not None:
@@ -99,7 +101,8 @@ class SlotWriter:
             if not split:
                 raise self._too_long(put.name, text)
             ops = self._parts(put, text)
-        surplus = [f"{put.name}.{part}" for part in range(len(ops), (current.parts if current is not None else 0) + 1)]
+            self._check_free(put.name, [op.name for op in ops[1:]], own=current.parts if current is not None else 0)
+        surplus = part_names(put.name, current.parts if current is not None else 0)[len(ops) - 1 :]
         erase: list[SlotOp[Any]] = [EraseSlots(self.scope, tuple(surplus))] if surplus else []
         return replace(self._kit.slots.batch([*erase, *ops])[len(erase)], value=put.value)
 
@@ -117,6 +120,14 @@ class SlotWriter:
                 for part, piece in enumerate(texts, 1)
             ),
         ]
+
+    def _check_free(self, name: str, parts: Sequence[str], *, own: int) -> None:
+        """Nothing, if no other slot stands where the parts go; `own`: how many are the slot's already."""
+        there: list[Slot | None] = self._kit.slots.batch([GetSlot(self.scope, part) for part in parts[own:]])
+        taken = next((slot for slot in there if slot is not None), None)
+        if taken is not None:
+            rule = f"is that of another slot, which a part of {name!r} would replace"
+            raise NameInvalidError(taken.name, rule, "forget it first, or split under another name")
 
     def _policy(self, put: PutSlot, text: str, current: Slot | None, given: Policy | None) -> Chosen:
         settings, tokens = self._kit.settings, self._kit.tokenizer.count(text)
@@ -178,3 +189,21 @@ class SlotWriter:
             unit="bytes",
             way_out="shorten it, pass split=True (--split) to spread it over several slots, or raise max_value_bytes",
         )
+
+
+def part_names(name: str, parts: int) -> list[str]:
+    """The names of a split slot's parts."""
+    return [f"{name}.{part}" for part in range(1, parts + 1)]
+
+
+def check_no_part(store: SlotStore, scope: Scope, name: str) -> None:
+    """Nothing, unless the name is that of a split slot's part.
+
+    Raises   NameInvalidError: parts change with their slot only.
+    """
+    numbered = re.fullmatch(r"(.+)\.([1-9][0-9]{0,2})", name, re.ASCII)
+    if numbered is None:
+        return
+    whole = run(store, GetSlot(scope, numbered[1]))
+    if whole is not None and whole.parts >= int(numbered[2]):
+        raise NameInvalidError(name, f"is a part of the split slot {whole.name!r}", f"change {whole.name!r} as a whole")

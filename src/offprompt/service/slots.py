@@ -32,7 +32,7 @@ from offprompt.records import (
     fold_name,
 )
 from offprompt.service.ranking import rank, rank_score
-from offprompt.service.slot_writer import Kit, SlotWriter, Writer
+from offprompt.service.slot_writer import Kit, SlotWriter, Writer, check_no_part, part_names
 from offprompt.service.values import checked_options, checked_tags, checked_value
 
 MISSING: Final = object()
@@ -106,7 +106,12 @@ class Slots:
         if found is None:
             return None
         if touch:
-            run(self._kit.slots, GetSlot(found.scope, found.name, touch=True, actor=actor))
+            # Parts are used with their slot: a sliding life must not leave them behind.
+            names = [found.name, *part_names(found.name, found.parts)]
+            touched: list[Slot | None] = self._kit.slots.batch(
+                [GetSlot(found.scope, each, touch=True, actor=actor) for each in names]
+            )
+            found = touched[0] or found
         return self._whole(found)
 
     def get_many(self, names: Sequence[str]) -> dict[str, Slot]:
@@ -129,17 +134,19 @@ class Slots:
     def forget(self, name: str, *, if_version: int | None = None, writer: Writer | None = None) -> str:
         """Hide the slot under that name (`undo` brings it back within `undo_s`); returns its name as stored.
 
-        Raises   NotFoundError if there is none; ConflictError if the version differs or the trust is lower.
+        Raises   NotFoundError if there is none; NameInvalidError for a part of a split slot; ConflictError if the
+                 version differs or the trust is lower.
         """
         writer = writer or Writer()
         slot = self._find(clean_name(name))
         if slot is None:
             raise self._nothing(name)
+        check_no_part(self._kit.slots, slot.scope, slot.name)
         try:
             ops: list[SlotOp[Any]] = [ForgetSlot(slot.scope, slot.name, writer.actor, if_version, writer.trust)]
             ops += [
-                ForgetSlot(slot.scope, f"{slot.name}.{part}", writer.actor, None, writer.trust)
-                for part in range(1, slot.parts + 1)
+                ForgetSlot(slot.scope, part, writer.actor, None, writer.trust)
+                for part in part_names(slot.name, slot.parts)
             ]
             self._kit.slots.batch(ops)
         except UsageError as exc:
@@ -153,15 +160,11 @@ class Slots:
         Raises   NotFoundError if nothing is hidden under the name, or its time is over.
         """
         name = clean_name(name)
-        slot = run(self._kit.slots, RestoreSlot(self.scope, name, actor, self._kit.limits))
-        if slot.parts:
-            self._kit.slots.batch(
-                [
-                    RestoreSlot(self.scope, f"{slot.name}.{part}", actor, self._kit.limits)
-                    for part in range(1, slot.parts + 1)
-                ]
-            )
-        return self._whole(slot)
+        hidden = run(self._kit.slots, ListSlots(SlotQuery(self.scope, "exact", forgotten=True)))
+        parts = next((slot.parts for slot in hidden if fold_name(slot.name) == fold_name(name)), 0)
+        names = [name, *part_names(name, parts)]
+        restored = self._kit.slots.batch([RestoreSlot(self.scope, each, actor, self._kit.limits) for each in names])
+        return self._whole(restored[0])
 
     def list(
         self,
@@ -212,8 +215,9 @@ class Slots:
         cleaned = tuple(clean_name(name) for name in names)
         chosen: list[str] = []
         for name in cleaned:
+            check_no_part(self._kit.slots, self.scope, name)
             slot = run(self._kit.slots, GetSlot(self.scope, name))
-            chosen += [name, *(f"{name}.{part}" for part in range(1, (slot.parts if slot else 0) + 1))]
+            chosen += [name, *part_names(name, slot.parts if slot else 0)]
         return run(self._kit.slots, EraseSlots(self.scope, tuple(chosen) if names else None, within))
 
     def _find(self, name: str) -> Slot | None:
@@ -224,7 +228,7 @@ class Slots:
         """The slot with its parts joined."""
         if not slot.parts:
             return slot
-        ops = [GetSlot(slot.scope, f"{slot.name}.{part}") for part in range(1, slot.parts + 1)]
+        ops = [GetSlot(slot.scope, part) for part in part_names(slot.name, slot.parts)]
         parts: list[Slot | None] = self._kit.slots.batch(ops)
         if None in parts:
             missing = f"{slot.name}.{parts.index(None) + 1}"

@@ -20,6 +20,8 @@ def checked_value(name: str, value: object) -> Json:
     """
     way_out = "pass text, numbers, true, false, null, lists, or objects with text keys"
     try:
+        if isinstance(value, str):
+            value.encode()
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()
         if json.loads(text) != value:
