@@ -6,6 +6,7 @@ the output of their own code. Tests say when either is no longer so. Read the di
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tempfile
@@ -26,11 +27,12 @@ from offprompt.service.replay.readers import read_conversations
 from offprompt.service.replay.report import totals
 from offprompt.service.replay.simulate import simulate
 from offprompt.testing.agent_log import agent_log
-from offprompt.wire.prices import builtin_sheets
+from offprompt.wire.prices import builtin_sheets, named_sheet
 from tools.blocks import fitting, run_page
 
 ROOT = Path(__file__).resolve().parent.parent
 MATRIX = {"rewritten": "memory rewritten", "truncation": "truncation only"}
+LOGS = {"swe-agent/*.traj": 126, "tau-bench/gpt-4o-airline.json": 200, "longmemeval/haystacks.json": 200}
 KINDS = {"integer": "INTEGER", "int": "INTEGER", "float": "NUMBER", "path": "PATH", "file": "PATH"}
 PART = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -130,18 +132,44 @@ def matrix() -> str:
     return "\n".join(rows)
 
 
+def figures() -> str:
+    """Replays of the logs in OFFPROMPT_DATA, chained, on the common sheet; nothing without them."""
+    folder = os.environ.get("OFFPROMPT_DATA")
+    if not folder:
+        return ""
+    heads = ("log", "requests", "policy", "input ×", "price ×", "evidence")
+    rows = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for pattern, limit in LOGS.items():
+        logs = (one for path in sorted(Path(folder).glob(pattern)) for one in read_conversations(path, print))
+        rules = Rules(sheet=named_sheet("default", builtin_sheets()))
+        replayed = simulate(logs, tokenizer_for(""), rules, chain=True, limit=limit)
+        for name, total in totals(replayed).items():
+            evidence = "-" if total.evidence is None else f"{total.evidence:.3f}"
+            label = MATRIX.get(name, f"`{name}`")
+            if name != "logged":
+                row = (f"`{pattern}`", replayed.requests, label, f"{total.input_ratio:.3f}", f"{total.price_ratio:.3f}")
+                rows.append(f"| {' | '.join(map(str, row))} | {evidence} |")
+    return "\n".join(rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "errors": error_tree,
     "commands": commands,
     "prices": prices,
     "matrix": matrix,
+    "figures": figures,
 }
 
 
 def made(text: str) -> str:
     """A page with its made parts as the code would have them now."""
-    return PART.sub(lambda match: f"{match[1]}{PARTS[match[2]]()}\n{match[3]}", text)
+
+    def fresh(match: re.Match[str]) -> str:
+        part = PARTS[match[2]]()
+        return f"{match[1]}{part}\n{match[3]}" if part else match[0]
+
+    return PART.sub(fresh, text)
 
 
 def shown(text: str, name: str) -> str:
