@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from offprompt.errors import NameInvalidError
 from offprompt.records import Action, Body, JournalEntry, Message, Slot, compact, text_of
 from offprompt.service.conversation import Placed
 from offprompt.service.heads import shown_value
@@ -15,6 +16,7 @@ from offprompt.wire.handles import escape_lookalikes, format_handle
 from offprompt.wire.head import frame
 from offprompt.wire.history import stub_text
 from offprompt.wire.scrub import scrub_text
+from offprompt.wire.shapes import is_silent
 
 MAX_LABEL_CHARS = 80
 PASTED_TOKENS = 200
@@ -32,6 +34,8 @@ def first_sight(turn: Turn, placed: Placed, *, stub_tokens: int | None, argument
     if entry.kind == "answer":
         return entry
     if entry.kind == "assistant":
+        if is_silent(message):
+            return replace(entry, live=())
         changed = shape.map_text(message, lambda text: scrub_text(text, turn.secrets)[0])
         changed = shape.with_arguments(changed, arguments)
         return entry if changed is message else replace(entry, live=(changed,))
@@ -96,10 +100,13 @@ def with_shown(
     """
     chosen: list[tuple[Slot, str]] = []
     for name in dict.fromkeys(show):
-        slot = turn.slots.get(name)
+        try:
+            slot = turn.slots.get(name)
+        except NameInvalidError:
+            slot = None
         if slot is None or slot.policy == "never":
             reason = "there is no such slot" if slot is None else "its policy is never"
-            turn.warnings.append(f"show={name!r}: {reason}; it was not shown")
+            turn.warnings.append(f"show={name[:64]!r}: {reason}; it was not shown")
         else:
             chosen.append((slot, "application"))
     taken = {slot.name for slot, _ in chosen} | set(carded)

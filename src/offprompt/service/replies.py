@@ -30,7 +30,7 @@ from offprompt.service.turn import Turn
 from offprompt.wire.actions import parse_actions
 from offprompt.wire.handles import resolve_arguments, resolve_text
 from offprompt.wire.head import missing_text, receipt_text
-from offprompt.wire.shapes import RawReply, Result, identity
+from offprompt.wire.shapes import RawReply, Result, identity, is_silent
 from offprompt.wire.sizes import message_size
 
 MAX_ROUNDS: Final = 8
@@ -178,7 +178,7 @@ class ReplyReader:
             now,
             message,
             resolved=None if resolved == live else resolved,
-            live=None if live is message else (live,),
+            live=() if is_silent(message) else None if live is message else (live,),
             text=self._shape.text(message),
             receipts=tuple(replace(receipt, shown="") for receipt in self._work.receipts),
         )

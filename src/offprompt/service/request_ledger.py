@@ -133,8 +133,8 @@ class RequestLedger:
 
     def _note_stands_alone(self) -> bool:
         """Whether the note is a message of its own, the same before any message."""
-        first = sent_messages(self.layout.placed[self.layout.indices[0]], self.layout.turn)[0]
-        model = self.turn.model
+        model, placed = self.turn.model, [self.layout.placed[at] for at in self.layout.indices]
+        first = next(message for each in placed for message in sent_messages(each, self.layout.turn))
         return model.shape.kind(first) != "user" or len(model.shape.attach("", first, model.profile.placement)) > 1
 
     def _part(self, placed: Placed) -> str:

@@ -236,7 +236,8 @@ class RequestBuilder:
             messages = sent_messages(placed[at], layout.turn)
             if at in layout.joined:
                 messages = [*self._shape.join_results(rendered.pop(), messages[0]), *messages[1:]]
-            rendered.append(messages)
+            if messages:
+                rendered.append(messages)
         if layout.noted:
             line = gone_line(self._turn.language)
             first = rendered[0][0]

@@ -20,6 +20,7 @@ from offprompt.wire.shapes import (
     number,
     parts_of,
     plain,
+    repaired,
     with_parts,
 )
 
@@ -162,7 +163,7 @@ class AnthropicMessages:
         counted = None if new is None else new + (cached or 0) + (written or 0)
         message: Message = {"role": "assistant", "content": content if isinstance(content, str) else blocks}
         finish = str(data.get("stop_reason") or "")
-        return RawReply(message, finish, Usage(counted, cached, written, number(usage.get("output_tokens"))))
+        return RawReply(repaired(message), finish, Usage(counted, cached, written, number(usage.get("output_tokens"))))
 
     def signature(self, message: Message) -> str:
         """See `Shape`."""

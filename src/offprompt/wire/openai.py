@@ -20,6 +20,7 @@ from offprompt.wire.shapes import (
     number,
     parts_of,
     plain,
+    repaired,
     with_parts,
 )
 
@@ -169,8 +170,9 @@ class OpenAIChat:
             raise UsageError("the reply holds no assistant message; give what chat.completions.create returned")
         kept: Message = {key: message[key] for key in KEPT if message.get(key) is not None}
         kept.setdefault("content", None if kept.get("tool_calls") else "")
+        message = {"role": "assistant", **{key: value for key, value in kept.items() if key != "role"}}
         return RawReply(
-            {"role": "assistant", **{key: value for key, value in kept.items() if key != "role"}},
+            repaired(_with_ids(message)),
             str((choice or {}).get("finish_reason") or ""),
             Usage(
                 number(usage.get("prompt_tokens")),
@@ -184,6 +186,18 @@ class OpenAIChat:
         """See `Shape`."""
         calls = [[call.call_id, call.name, loaded(call.arguments)] for call in self.calls(message)]
         return canonical(["assistant", self.text(message), calls])
+
+
+def _with_ids(message: Message) -> Message:
+    """The message with an id for each call: some servers give none, and results must name one."""
+    calls = as_list(message.get("tool_calls"))
+    if calls is None or all((as_dict(call) or {}).get("id") for call in calls):
+        return message
+    named = [
+        {**(as_dict(call) or {}), "id": (as_dict(call) or {}).get("id") or f"call_{at}"}
+        for at, call in enumerate(calls)
+    ]
+    return {**message, "tool_calls": named}
 
 
 def _map_part(part: Any, change: TextMap) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, cast
@@ -12,6 +13,7 @@ from offprompt.records import Message, Usage, as_dict, as_list, canonical
 
 Kind: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Placement: TypeAlias = Literal["message", "part"]
+SPEAKING_KEYS = ("tool_calls", "function_call", "refusal", "audio")
 TextMap: TypeAlias = Callable[[str], str]
 
 
@@ -191,12 +193,36 @@ def with_parts(message: Message, texts: Mapping[int, str]) -> Message:
     return {**message, "content": parts}
 
 
+def is_silent(message: Message) -> bool:
+    """Whether an assistant message holds nothing: models answer so, and no provider takes it back."""
+    if any(message.get(key) for key in SPEAKING_KEYS):
+        return False
+    return all(part.get("type") == "text" and not str(part.get("text", "")).strip() for part in parts_of(message))
+
+
+def repaired(value: object) -> Any:
+    """Payload that can be sent: half characters (lone surrogates) become U+FFFD, NaN and infinity their names."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {key: repaired(item) for key, item in cast("dict[str, object]", value).items()}
+    if isinstance(value, list):
+        return [repaired(item) for item in cast("list[object]", value)]
+    return value
+
+
 def loaded(arguments: str) -> Any:
     """A call's arguments as JSON values; text that is no JSON stays text."""
     try:
-        return json.loads(arguments)
+        return json.loads(arguments, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return arguments
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
 
 
 def number(value: object) -> int | None:
@@ -217,9 +243,15 @@ def loose(value: object) -> Any:
 def identity(message: Mapping[str, Any]) -> str:
     """The canonical text of a message for digests; cache marks do not count.
 
-    Raises   UsageError if the message is not JSON.
+    Raises   UsageError if the message is not JSON, or holds half a character, which cannot be sent.
     """
     try:
-        return canonical(loose(dict(message)))
+        text = canonical(loose(dict(message)))
+        text.encode()
+    except UnicodeEncodeError as exc:
+        raise UsageError(
+            f"a message with role {message.get('role')!r} holds half a character (a lone surrogate); pass valid text"
+        ) from exc
     except (TypeError, ValueError) as exc:
         raise UsageError(f"a message with role {message.get('role')!r} is not JSON: {exc}; pass plain data") from exc
+    return text
