@@ -90,8 +90,8 @@ class JournalEntry:
     parent     the key before it, empty for the first. seq: order of arrival in the session, set by the store.
     message    as it came in (an assistant's: raw, as the model wrote it). resolved: what the application was given.
     live       the messages sent for it while its turn lasts, None: as it came, empty: none (a reply that said nothing).
-               settled: those sent after its turn,
-               None: as live. One incoming message may become several (a shown value stands in one of its own).
+               settled: those sent after its turn, None: as live. One incoming message may become several (a shown
+               value stands in one of its own).
     kind       `system` `user` `assistant` `tool`, and `answer` for our own results. turn: the user turn it belongs to.
     bodies     ids of the bodies that its stubs stand for. shown: values that stand in its live form, with the reason.
     receipts   of an assistant's actions, in order, without what was shown: a reply that comes again is not run again.
