@@ -228,10 +228,8 @@ def play(one: Talk, step: str, number: int) -> None:  # noqa: C901 - one case a 
             one.messages += one.absorb("Again.").messages
         case "edit":
             if one.messages and one.messages[-1]["role"] == "assistant" and not one.messages[-1].get("tool_calls"):
-                one.messages[-1] = {
-                    "role": "assistant",
-                    "content": f"edited {number}: a value that is long enough to be scrubbed",
-                }
+                edited = f"edited {number}: a value that is long enough to be scrubbed"
+                one.messages[-1] = {"role": "assistant", "content": edited}
             one.turn("go on", "Going.")
         case _:
             part: Any = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
