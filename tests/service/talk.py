@@ -95,7 +95,7 @@ class Talk:
     messages: list[Any] = field(default_factory=list[Any])
     requests: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     replies: list[Reply] = field(default_factory=list[Reply])
-    _own: int = 0
+    turn_seen: int = 0
 
     def prepare(self, messages: Sequence[Any] | None = None, *, show: Sequence[str] = ()) -> dict[str, Any]:
         """The request, checked: it is a sound transcript, goes on from the one before, and changed nothing given."""
@@ -109,8 +109,8 @@ class Talk:
         assert record is not None
         assert record.pending is not None
         if self.requests and not record.pending.cut:
-            check_prefix(self.requests[-1], request, same_turn=record.turn == self._own, wire=self.wire)
-        self._own = record.turn
+            check_prefix(self.requests[-1], request, same_turn=record.turn == self.turn_seen, wire=self.wire)
+        self.turn_seen = record.turn
         self.requests.append(copy.deepcopy(request))
         return request
 

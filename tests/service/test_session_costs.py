@@ -182,6 +182,36 @@ def test_reading_is_within_the_turns_budget(talk: NewTalk, alice: BoundScope) ->
     assert "3/" in seen
 
 
+def test_what_changed_since_the_head_is_shown_when_asked(talk: NewTalk, alice: BoundScope) -> None:
+    alice.write("home_city", "Ulm an der Donau")
+    alice.write("reply_language", "Chinese, please")
+    one = talk(mode="inline")
+    one.turn("Which city is my home?", "Ulm.")
+    assert one.sent.count("Ulm an der Donau") == 1
+    alice.write("home_city", "Reykjavik am Meer")
+    alice.write("reply_language", "Latin, please")
+    one.turn("Hello", "Hello.")
+    assert "Reykjavik" not in one.sent
+    one.turn("Which city is my home, and my reply language?", "Reykjavik.")
+    assert "Reykjavik am Meer" in one.sent
+    assert "Latin, please" in one.sent
+
+
+def test_a_value_written_in_the_turn_may_be_read_again(talk: NewTalk, alice: BoundScope) -> None:
+    alice.write("plan", "walk first", policy="by_handle")
+    one = talk()
+    one.turn(
+        "Change it",
+        call("mem_read", slot="plan"),
+        call("mem_write", slot="plan", value="rest first"),
+        call("mem_read", slot="plan"),
+        call("mem_read", slot="plan"),
+        "Done.",
+    )
+    assert "rest first" in one.replies[2].receipts[0].shown
+    assert one.replies[3].receipts[0].text == "plan is shown above"
+
+
 def test_inline_and_auto(alice: BoundScope, wire: Wire) -> None:
     alice.write("city", "Ulm an der Donau", policy="by_handle")
     alice.write("code", "my secret code", policy="never")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +71,11 @@ def test_two_objects_take_turns(mem: Offprompt, wire: Wire) -> None:
     left = Talk(scope.session("s", model=MODELS[wire]), wire)
     right = Talk(scope.session("s", model=MODELS[wire]), wire, left.messages, left.requests)
     for number in range(4):
-        right._own = left._own
+        right.turn_seen = left.turn_seen
         left.turn(f"Left {number}", call("mem_write", slot=f"l{number}", value="x" * 30), "ok")
-        right.messages, right._own = left.messages, left._own
+        right.messages, right.turn_seen = left.messages, left.turn_seen
         right.turn(f"Right {number}", call("mem_read", slot=f"l{number}"), "ok")
-        left.messages, left._own = right.messages, right._own
+        left.messages, left.turn_seen = right.messages, right.turn_seen
     assert len(left.session.journal()) == 32
     assert left.session.record == right.session.record
 
@@ -102,11 +102,11 @@ class Held(InProcessStore):
 
 
 @pytest.fixture
-def held() -> Iterator[tuple[Held, BoundScope]]:
+def held() -> tuple[Held, BoundScope]:
     clock = MovedClock()
     store = Held(clock)
     parts = Parts(store, store, clock, tokenizer_for(""), Settings(), builtin_sheets(), tokenizer_for)
-    yield store, Offprompt(parts).scope(user="u")
+    return store, Offprompt(parts).scope(user="u")
 
 
 def test_two_at_once_are_a_conflict_and_lose_nothing(held: tuple[Held, BoundScope], wire: Wire) -> None:

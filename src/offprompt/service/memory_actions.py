@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from offprompt.errors import (
@@ -34,6 +34,7 @@ SNIPPET_TOKENS: Final = 40
 SEARCH_HITS: Final = 5
 ID_CHARS: Final = 12
 RECEIPT_TOKENS: Final = 25
+SINCE: Final = ", written since"
 FOREIGN: Final = ("tool", "document")
 FOREIGN_LABELS: Final = ("tool:", "document:")
 
@@ -104,6 +105,13 @@ class MemoryActions:
         slot = Slots(self.turn.kit.slot_kit, scope).write_as(writer, name, loaded(resolved.text))
         self.turn.changed()
         self.turn.issue(slot.name)
+        # What was shown of it is not its value any more: a read shows it again.
+        self.turn.shown = [
+            replace(shown, why=shown.why + SINCE)
+            if shown.name == slot.name and not shown.why.endswith(SINCE)
+            else shown
+            for shown in self.turn.shown
+        ]
         return Receipt("mem_write", self._say("saved", slot.name, slot.version), name=slot.name, version=slot.version)
 
     def _resolved(self, value: object) -> Resolved:
@@ -170,7 +178,7 @@ class MemoryActions:
     def _show_text(self, name: str, source: str, date: str, text: str, page: int, *, foreign: bool) -> Receipt:
         """The text, or a page of it, within what the turn may still show; foreign text taints the turn."""
         turn, count = self.turn, self.turn.kit.tokenizer.count
-        if page == 1 and any(shown.name == name for shown in turn.shown):
+        if page == 1 and any(shown.name == name and not shown.why.endswith(SINCE) for shown in turn.shown):
             return Receipt("mem_read", self._say("shown", name), name=name)
         pages = [text] if page == 1 and count(text) <= turn.left() else self._pages(text)
         if page > len(pages):

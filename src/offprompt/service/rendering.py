@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from offprompt.errors import NameInvalidError
-from offprompt.records import Action, Body, JournalEntry, Message, Slot, compact, text_of
+from offprompt.records import Action, Body, Head, JournalEntry, Message, Slot, compact, text_of
 from offprompt.service.conversation import Placed
 from offprompt.service.heads import shown_value
 from offprompt.service.ranking import rank
 from offprompt.service.turn import Turn
 from offprompt.wire.asking import asked_for
 from offprompt.wire.handles import escape_lookalikes, format_handle
-from offprompt.wire.head import frame
+from offprompt.wire.head import frame, value_line
 from offprompt.wire.history import stub_text
 from offprompt.wire.scrub import scrub_text
 from offprompt.wire.shapes import is_silent
@@ -91,12 +91,12 @@ def _stub(turn: Turn, text: str, clean: str, kind: str, bodies: list[str]) -> st
 
 
 def with_shown(
-    turn: Turn, entry: JournalEntry, message: Message, *, show: Sequence[str], carded: Sequence[str], nonce: str
+    turn: Turn, entry: JournalEntry, message: Message, *, show: Sequence[str], head: Head, nonce: str
 ) -> JournalEntry:
     """The newest user message's entry with the values that it asks for, and those that the application shows.
 
-    Only `when_asked` slots are shown by themselves, best first, within the turn's budget; the frame stands for this
-    turn only: `settled` is the message without it.
+    Only `when_asked` slots are shown by themselves, best first, within the turn's budget, and those of the head whose
+    value has changed since it was built. The frame stands for this turn only: `settled` is the message without it.
     """
     chosen: list[tuple[Slot, str]] = []
     for name in dict.fromkeys(show):
@@ -109,8 +109,13 @@ def with_shown(
             turn.warnings.append(f"show={name[:64]!r}: {reason}; it was not shown")
         else:
             chosen.append((slot, "application"))
-    taken = {slot.name for slot, _ in chosen} | set(carded)
-    askable = [slot for slot in turn.stored if slot.policy == "when_asked" and slot.name not in taken]
+    taken = {slot.name for slot, _ in chosen} | set(head.carded)
+    askable = [
+        slot
+        for slot in turn.stored
+        if (slot.policy == "when_asked" and slot.name not in taken)
+        or (slot.policy in ("when_asked", "card") and slot.name in head.carded and not _stands(turn, slot, head))
+    ]
     asked = asked_for(_own_words(turn, message), {slot.name: slot.tags for slot in askable})
     chosen += [(slot, asked[slot.name]) for slot in rank(askable, turn.now) if slot.name in asked]
     fitting: list[Slot] = []
@@ -134,6 +139,11 @@ def with_shown(
     live = turn.model.shape.attach(text, base, turn.model.profile.placement)
     turn.tainted = turn.tainted or any(slot.trust == "tool" for slot in fitting)
     return replace(entry, live=tuple(live), settled=(base,), shown=tuple(turn.shown[before:]))
+
+
+def _stands(turn: Turn, slot: Slot, head: Head) -> bool:
+    """Whether the head holds the slot's value as it is now."""
+    return value_line(shown_value(slot, turn.hidden)) in head.card
 
 
 def _own_words(turn: Turn, message: Message) -> str:

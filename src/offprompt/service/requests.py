@@ -130,7 +130,7 @@ class RequestBuilder:
                 )
                 if at == newest:
                     nonce = self._record.nonce
-                    entry = with_shown(self._turn, entry, each.message, show=show, carded=head.carded, nonce=nonce)
+                    entry = with_shown(self._turn, entry, each.message, show=show, head=head, nonce=nonce)
                 self._turn.entries.append(entry)
                 done.append(Placed(each.message, entry, new=True))
             else:

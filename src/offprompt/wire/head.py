@@ -6,7 +6,7 @@ Byte-stable: no clock, no counter, no randomness. English and Chinese say the sa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from offprompt.wire.shapes import ToolSpec
@@ -98,10 +98,15 @@ class ShownValue:
     date: str
 
 
+def value_line(value: ShownValue) -> str:
+    """A value as it stands in a frame."""
+    return f"{value.name} ({value.source}, {value.date}): {value.text}"
+
+
 def frame(values: Sequence[ShownValue], nonce: str) -> str:
     """Values as data between delimiters that they cannot close: the nonce is not theirs to know."""
     # A value may know the nonce: the model saw it, and can have written it.
-    lines = [f"{each.name} ({each.source}, {each.date}): {each.text.replace(nonce, '…')}" for each in values]
+    lines = [value_line(replace(each, text=each.text.replace(nonce, "…"))) for each in values]
     return "\n".join([f"<memory {nonce}>", *lines, f"</memory {nonce}>"])
 
 
