@@ -98,6 +98,27 @@ def test_said_and_shown_and_outside(talk: NewTalk, alice: BoundScope) -> None:
     assert one.session.ledger()[-1].shown == ()
 
 
+def test_a_value_in_the_users_words_is_said_also_while_it_is_shown(talk: NewTalk, alice: BoundScope) -> None:
+    alice.write("user_name", "Adaeze Okafor")
+    spoken = talk()
+    spoken.turn("I am Adaeze Okafor.", "Welcome.")
+    spoken.turn("What is my name?", "Adaeze.")
+    spoken.turn("Thanks.", "Yes.")
+    first, second, third = spoken.session.ledger()
+    assert first.said == second.said == third.said == ("user_name",)
+    assert [shown.name for shown in second.shown] == ["user_name"]
+    assert (first.shown, third.shown) == ((), ())
+
+
+def test_a_frame_alone_is_shown_and_not_said(talk: NewTalk, alice: BoundScope) -> None:
+    alice.write("user_name", "Adaeze Okafor")
+    spoken = talk()
+    spoken.turn("What is my name?", "I know it.")
+    (entry,) = spoken.session.ledger()
+    assert entry.said == ()
+    assert [shown.name for shown in entry.shown] == ["user_name"]
+
+
 def test_returning_to_an_earlier_turn_lists_what_it_shows_again(talk: NewTalk, alice: BoundScope) -> None:
     alice.write("city", "Reykjavik am Meer", policy="when_asked")
     one = talk()

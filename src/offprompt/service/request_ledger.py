@@ -162,11 +162,13 @@ class RequestLedger:
         added, words = [layout.head.instructions, layout.head.directory], list[str]()
         for at in layout.indices:
             placed = layout.placed[at]
-            texts = [shape.text(message) for message in sent_messages(placed, layout.turn)]
-            (added if placed.entry.kind == "answer" else words).extend(texts)
+            # A frame of shown values is ours; the words are what stands beside it.
+            form = placed.entry.settled if placed.entry.kind == "user" else None
+            sent = sent_messages(placed, layout.turn) if form is None else [dict(message) for message in form]
+            (added if placed.entry.kind == "answer" else words).extend(shape.text(message) for message in sent)
         shown = {shown.name for shown in self.turn.shown} | set(layout.head.carded)
         unshown = {name: value for name, value in values.items() if name not in shown}
-        return find_values("\n".join(words), unshown), find_values("\n".join(added), unshown)
+        return find_values("\n".join(words), values), find_values("\n".join(added), unshown)
 
     def _outside(self) -> int:
         """Bytes of this conversation that are not in the request: turns that left, bodies behind stubs."""
