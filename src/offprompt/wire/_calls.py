@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from offprompt.records import as_dict, as_list
-from offprompt.wire._lenient import UnreadableError, read_whole
+from offprompt.wire._lenient import UnreadableError, check_value, read_whole
 
 NAME_KEYS: Final = ("name", "action", "tool", "tool_name", "function")
-ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input")
+ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "action_input")
 WRAPPERS: Final = ("tool_calls", "tool_call", "function_call")
 _SLOT: Final = {"slot": ("slot", "key", "name")}
 SPELLINGS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
@@ -21,6 +22,10 @@ SPELLINGS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
 }
 """How models write the arguments of memory calls, by the name that they have."""
 
+BARE: Final = {"mem_read": "slot", "mem_forget": "slot", "mem_search": "query", "mem_write": ""}
+"""The argument that a bare text stands for; empty: none. Other calls': `input`."""
+
+_NAME_TAIL = re.compile(r"[.:]\d+\Z|\.call\Z|(?<=[a-z0-9])json\Z", re.ASCII)
 _MARKERS: Final = {"type": ("function", "tool_use", "tool_call"), "recipient": ("assistant",)}
 
 
@@ -44,6 +49,52 @@ class CallError(ValueError):
     """A call without one safe meaning."""
 
 
+Calls: TypeAlias = "tuple[Call | BadCall, ...]"
+
+
+def known(raw: str, names: Collection[str]) -> str | None:
+    """The known name that a model wrote, or None: as it is, or without `functions.`, a number, `.call`, `json`."""
+    bare = raw.removeprefix("functions.")
+    return next((name for name in (raw, bare, _NAME_TAIL.sub("", bare)) if name in names), None)
+
+
+def call_of(name: str, arguments: Mapping[str, Any]) -> Call | BadCall:
+    """The call of those arguments, taken out of a wrapper and under their proper names; bad, if they cannot be used."""
+    try:
+        check_value(dict(arguments))
+        return Call(name, tidy(name, _unwrapped(name, arguments)))
+    except UnreadableError as exc:
+        return BadCall(name, exc.why)
+    except CallError as exc:
+        return BadCall(name, str(exc))
+
+
+def bare_call(name: str, value: str) -> Call | BadCall:
+    """The call whose only argument is a text without a name."""
+    key = BARE.get(name, "input")
+    return call_of(name, {key: value}) if key else BadCall(name, "its arguments have no names")
+
+
+def _unwrapped(name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Without the one key that holds all arguments, or the call itself."""
+    if len(arguments) != 1:
+        return arguments
+    key, value = next(iter(arguments.items()))
+    inner = as_dict(value)
+    if key in ARGUMENT_KEYS and isinstance(value, str) and value.lstrip().startswith("{"):
+        inner = _object(value)
+    if inner is None:
+        return arguments
+    if key in ARGUMENT_KEYS:
+        return inner
+    if key in (*WRAPPERS, "function") and any(item in inner for item in NAME_KEYS):
+        call = _call(inner, (name,), tagged=True)
+        if not isinstance(call, Call):
+            raise CallError("it holds a call of another name, or one that cannot be read")
+        return call.arguments
+    return arguments
+
+
 def calls_in(value: Mapping[str, Any], names: Collection[str], *, tagged: bool) -> list[Call | BadCall]:
     """The calls that an object makes under those names, in order; empty if it is no call, or of another name.
 
@@ -58,7 +109,18 @@ def calls_in(value: Mapping[str, Any], names: Collection[str], *, tagged: bool) 
             # With a client's call among them the object stays whole, and is not ours.
             return [call for call in calls if call is not None] if all(calls) else []
     call = _call(value, names, tagged=tagged)
+    if call is None and tagged and len(value) == 1:
+        call = _keyed(value, names)
     return [] if call is None else [call]
+
+
+def _keyed(value: Mapping[str, Any], names: Collection[str]) -> Call | BadCall | None:
+    """A call whose name is the object's one key."""
+    name, arguments = next(iter(value.items()))
+    if name not in names:
+        return None
+    inner = {} if arguments is None else as_dict(arguments)
+    return BadCall(name, "its arguments are not an object") if inner is None else call_of(name, inner)
 
 
 def _call(value: Mapping[str, Any], names: Collection[str], *, tagged: bool) -> Call | BadCall | None:
@@ -73,6 +135,9 @@ def _call(value: Mapping[str, Any], names: Collection[str], *, tagged: bool) -> 
     if other is not None:
         return BadCall(name, f"it has two names, {name} and {other}")
     try:
+        bare = value.get("action_input")
+        if isinstance(bare, str) and bare.strip() and bare.lstrip()[0] not in "{｛":
+            return bare_call(name, bare)
         arguments = _arguments(value, keys)
         if arguments is None:
             return Call(name, {}) if tagged else None
@@ -124,7 +189,7 @@ def tidy(name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
     Raises   CallError if two spellings of one argument differ.
     """
-    result = dict(arguments)
+    result = dict(_unwrapped(name, arguments)) if name in SPELLINGS else dict(arguments)
     for proper, spellings in SPELLINGS.get(name, {}).items():
         given = [key for key in spellings if key in result]
         if not given:

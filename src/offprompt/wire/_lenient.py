@@ -15,7 +15,7 @@ MAX_REPAIR_CHARS: Final = 20_000
 """json-repair takes time that grows faster than its input; what is longer and broken is refused."""
 
 ENVELOPE_KEYS: Final = frozenset(
-    {"name", "action", "tool", "function", "tool_name", "arguments", "parameters", "args", "input"}
+    {"name", "action", "tool", "function", "tool_name", "arguments", "parameters", "args", "input", "action_input"}
 )
 MARKS: Final = ("<tool_call>", "</tool_call>", "<think>", "</think>", "```")
 

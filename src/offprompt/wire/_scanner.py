@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from offprompt.wire._marks import CLOSE_FRAME, CLOSING
+
 MAX_DEPTH: Final = 64
-CLOSING_TAG: Final = "</tool_call>"
 
 _WIDE: Final = {"｛": "{", "｝": "}", "［": "[", "］": "]", "：": ":", "，": ","}
 _PAIRS: Final = {"{": "}", "[": "]"}
@@ -22,8 +23,8 @@ _SPACE = re.compile(r"\s+")
 _BARE = re.compile(r"[^\s{}\[\]:,\"'“”｛｝［］：，]+")
 _BARE_NARROW = re.compile(r"[^\s{}\[\]:,\"']+")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_FOLLOWS = re.compile(rf"\s*(?:[,:}}\]]|\Z|//|/\*|{CLOSING_TAG})")
-_FOLLOWS_WIDE = re.compile(rf"\s*(?:[,:}}\]｛｝［］：，]|\Z|//|/\*|{CLOSING_TAG})")
+_FOLLOWS = re.compile(rf"\s*(?:[,:}}\]]|\Z|//|/\*|{CLOSE_FRAME})", re.IGNORECASE)
+_FOLLOWS_WIDE = re.compile(rf"\s*(?:[,:}}\]｛｝［］：，]|\Z|//|/\*|{CLOSE_FRAME})", re.IGNORECASE)
 _HEX4 = re.compile(r"[0-9a-fA-F]{4}", re.ASCII)
 
 
@@ -109,7 +110,7 @@ def _step(state: _State) -> None:
     elif structure in ",:":
         _missing(state)
         _emit(state, structure, pos + 1)
-    elif text.startswith(CLOSING_TAG, pos):
+    elif char == "<" and CLOSING.match(text, pos):
         # The model ended the call here: closers that are missing after a whole value were only forgotten.
         if state.out[-1] in (",", ":", "{", "["):
             state.why = "it is cut off before its end"

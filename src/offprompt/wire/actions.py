@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from offprompt.records import MEMORY_ACTIONS, Action, Parsed, Refusal, as_dict, canonical
-from offprompt.wire._calls import Call, CallError, calls_in, tidy
-from offprompt.wire._envelopes import Envelope, find_envelopes, without
+from offprompt.wire._calls import BadCall, CallError, tidy
+from offprompt.wire._frames import without
 from offprompt.wire._lenient import UnreadableError, check_value, read_whole
 from offprompt.wire._reply import reply_parts
+from offprompt.wire._walk import find_envelopes
 
 MAX_RAW_CHARS: Final = 200
 
@@ -68,41 +68,19 @@ def _native_arguments(arguments: object, *, cut: bool) -> dict[str, Any]:
 
 
 def _in_text(found: _Found, text: str, native: set[str]) -> str:
-    mention = _mention(found.names)
     if not any(name in text for name in found.names):
         return text
-    gone: list[tuple[int, int]] = []
-    for envelope in find_envelopes(text):
+    envelopes = find_envelopes(text, found.names)
+    for envelope in envelopes:
         raw, where = text[envelope.start : envelope.end], f"text[{envelope.start}:{envelope.end}]"
-        if envelope.value is None:
-            named = mention.search(raw)
-            if named is not None:
-                refusal = Refusal(raw[:MAX_RAW_CHARS], f"{named[1]}: {envelope.why}", where, named[1])
-                found.refused.append(refusal)
-                gone.append((envelope.start, envelope.end))
-        elif _read(found, envelope, raw, where, native):
-            gone.append((envelope.start, envelope.end))
-    return without(text, gone)
-
-
-def _read(found: _Found, envelope: Envelope, raw: str, where: str, native: set[str]) -> bool:
-    """Add what the envelope calls; whether it leaves the text."""
-    calls = calls_in(envelope.value or {}, found.names, tagged=envelope.tagged)
-    for item in calls:
-        if not isinstance(item, Call):
-            found.refused.append(Refusal(raw[:MAX_RAW_CHARS], f"{item.name}: {item.why}", where, item.name))
-            continue
-        action = Action(item.name, item.arguments, where, raw=raw)
-        if _key(action) not in native:
-            found.actions.append(action)
-    return bool(calls)
-
-
-def _mention(names: Collection[str]) -> re.Pattern[str]:
-    """A known name where a call has its name, in text that cannot be read."""
-    known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or r"(?!)"
-    quote = r"[\\\"'“”‘’＂]*"
-    return re.compile(rf"(?<!\w)(?:name|action|tool|function|tool_name){quote}\s*[:：]\s*{quote}({known})(?![\w-])")
+        for call in envelope.calls:
+            if isinstance(call, BadCall):
+                found.refused.append(Refusal(raw[:MAX_RAW_CHARS], f"{call.name}: {call.why}", where, call.name))
+                continue
+            action = Action(call.name, call.arguments, where, raw=raw)
+            if _key(action) not in native:
+                found.actions.append(action)
+    return without(text, [(envelope.start, envelope.end) for envelope in envelopes])
 
 
 def _key(action: Action) -> str:

@@ -1,0 +1,135 @@
+"""Arguments as elements, one tag a parameter, as the XML dialects have them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from offprompt.records import as_dict, as_list
+from offprompt.wire._calls import BadCall, call_of, known
+from offprompt.wire._envelope import Envelope
+from offprompt.wire._lenient import UnreadableError, read_object
+from offprompt.wire._literal import CUT, read_literal
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """The tags of one dialect.
+
+    opening  of a parameter: group 1 its name, group 2 (if any) `true` where the value is text. at_line: an opening
+             that must end a value whose own closing tag is missing. closing: of a parameter. end: of the call.
+    """
+
+    opening: re.Pattern[str]
+    at_line: re.Pattern[str]
+    closing: re.Pattern[str]
+    end: re.Pattern[str]
+
+
+@dataclass(slots=True)
+class _Reader:
+    text: str
+    pos: int
+    grammar: Grammar
+    ahead: dict[re.Pattern[str], re.Match[str] | None] = field(default_factory=dict[re.Pattern[str], Any])
+
+    def next(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """The next match from here on; each stretch of text is searched once."""
+        if pattern in self.ahead:
+            match = self.ahead[pattern]
+            if match is None or match.start() >= self.pos:
+                return match
+        self.ahead[pattern] = pattern.search(self.text, self.pos)
+        return self.ahead[pattern]
+
+
+def read_parameters(text: str, name: str, start: int, at: int, grammar: Grammar, names: Collection[str]) -> Envelope:
+    """The call of that name whose parameters begin at `at`.
+
+    Values   text as it stands, without one line end on each side. Objects and lists, in JSON or as Python writes
+             them, are read. Numbers, `true` and the like stay text, where the dialect does not say what they are.
+    Bad      cut off; text between parameters; a parameter twice with different values.
+    """
+    reader = _Reader(text, at, grammar)
+    proper = known(name, names)
+    try:
+        arguments = _arguments(reader)
+    except UnreadableError as exc:
+        end = reader.next(grammar.end)
+        bad = () if proper is None else (BadCall(proper, exc.why),)
+        return Envelope(start, len(text) if exc.why == CUT or end is None else end.end(), bad)
+    return Envelope(start, reader.pos, () if proper is None else (call_of(proper, arguments),))
+
+
+def _arguments(reader: _Reader) -> dict[str, Any]:
+    text, grammar = reader.text, reader.grammar
+    value: dict[str, Any] = {}
+    while True:
+        while reader.pos < len(text) and text[reader.pos].isspace():
+            reader.pos += 1
+        end = grammar.end.match(text, reader.pos)
+        if end is not None:
+            reader.pos = end.end()
+            return value
+        opening = grammar.opening.match(text, reader.pos)
+        if opening is None:
+            rest = text[reader.pos : reader.pos + 1]
+            cut = not rest or reader.next(grammar.end) is None
+            raise UnreadableError(CUT if cut else "text stands between its parameters", reader.pos)
+        reader.pos = opening.end()
+        key, part = opening[1].strip(), _value(reader)
+        typed = opening[2] if grammar.opening.groups > 1 else None
+        part = _typed(part, typed)
+        if key in value and value[key] != part:
+            raise UnreadableError(f"it has {key!r} twice, with different values", reader.pos)
+        value[key] = part
+
+
+def _value(reader: _Reader) -> str:
+    """The text up to the value's end; a closing tag may be missing before the next parameter or the call's end."""
+    start = reader.pos
+    closing, other, end = (
+        reader.next(item) for item in (reader.grammar.closing, reader.grammar.at_line, reader.grammar.end)
+    )
+    stop = closing
+    if other is not None and (stop is None or other.start() < stop.start()):
+        stop = other
+    if end is not None and (stop is None or (stop is other and end.start() < stop.start())):
+        stop = end
+    if stop is None:
+        raise UnreadableError(CUT, len(reader.text))
+    reader.pos = stop.end() if stop is closing else stop.start()
+    return reader.text[start : stop.start()]
+
+
+def _typed(raw: str, is_text: str | None) -> Any:
+    if is_text is not None:
+        return raw if is_text == "true" else _said(raw)
+    value = raw.removeprefix("\r").removeprefix("\n").removesuffix("\n").removesuffix("\r")
+    body = value.strip()
+    if body[:1] + body[-1:] not in ("{}", "[]"):
+        return value
+    try:
+        found = _said(body)
+    except UnreadableError:
+        return value
+    return found if as_dict(found) is not None or as_list(found) is not None else value
+
+
+def _said(raw: str) -> Any:
+    """A value in JSON, or as Python writes it."""
+    body = raw.strip()
+    try:
+        # As a member, so that every kind of value is read by the one reader of JSON.
+        found = read_object(f'{{"value":{body}}}')
+    except UnreadableError:
+        pass
+    else:
+        if found.end == len(body) + len('{"value":}') and len(found.value) == 1:
+            return found.value["value"]
+    value, end = read_literal(body, 0)
+    if end < len(body):
+        raise UnreadableError("it holds something that is no value", end)
+    return value

@@ -1,0 +1,1 @@
+"""How model families write a call in their text: one file per family, each an opening and a reader."""
