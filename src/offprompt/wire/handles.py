@@ -21,11 +21,18 @@ JOINER: Final = "\u2060"
 MAX_BODY_CHARS: Final = 1200
 """Characters between the colon and the closing brackets: a name of 64, a pointer."""
 
-_OPEN, _CLOSE = r"\[［【{｛", r"\]］】}｝"
-_GAP = r"[\s*`]*"
-_HEAD = rf"{_GAP}[mMｍＭ][eEｅＥ][mMｍＭ]{_GAP}[:：]"
-_HANDLE = re.compile(rf"[{_OPEN}]{{2}}{_HEAD}([^{_OPEN}{_CLOSE}\n]{{0,{MAX_BODY_CHARS}}})[{_CLOSE}]{{2}}")
-_LOOKALIKE = re.compile(rf"([{_OPEN}])({JOINER}*)(?=[{_OPEN}]{_HEAD})")
+MAX_GAP_CHARS: Final = 16
+"""Spaces and emphasis before and after `mem`; with more it is no handle, so that a stream holds back little."""
+
+OPENING, CLOSING = r"\[［【{｛", r"\]］】}｝"
+LETTERS: Final = ("[mMｍＭ]", "[eEｅＥ]", "[mMｍＭ]")
+GAP: Final = rf"[\s*`]{{0,{MAX_GAP_CHARS}}}"
+BODY: Final = rf"[^{OPENING}{CLOSING}\n]{{0,{MAX_BODY_CHARS}}}"
+"""The parts of a handle, as patterns: brackets, the three letters, what may stand around them, name and pointer."""
+
+_HEAD = rf"{GAP}{''.join(LETTERS)}{GAP}[:：]"
+_HANDLE = re.compile(rf"[{OPENING}]{{2}}{_HEAD}({BODY})[{CLOSING}]{{2}}")
+_LOOKALIKE = re.compile(rf"([{OPENING}])({JOINER}*)(?=[{OPENING}]{_HEAD})")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _COLON = re.compile(r"\s*:")
 _BODY_ID = re.compile(r"@[A-Za-z0-9_-]{1,64}", re.ASCII)
@@ -119,10 +126,11 @@ def find_handles(text: str) -> list[FoundHandle]:
     Clear    case, spaces, full-width letters and punctuation, 【【 and {{ for [[, emphasis, quotes or backticks around
              the name, other hyphens, `\_`, `\/`, a pointer without its first slash. Not: a name that is no name.
     """
-    return [found for found in _candidates(text) if found.name]
+    return [found for found in find_candidates(text) if found.name]
 
 
-def _candidates(text: str) -> Iterator[FoundHandle]:
+def find_candidates(text: str) -> Iterator[FoundHandle]:
+    """All that has the form of a handle, in order; those whose name is no name have none."""
     for match in _HANDLE.finditer(text):
         name, pointer = _split(match[1])
         yield FoundHandle(match.start(), match.end(), name, pointer)
@@ -212,7 +220,7 @@ def resolve_arguments(arguments: str, lookup: Lookup) -> Resolved:
     try:
         json.loads(arguments)
     except (ValueError, RecursionError):
-        bad = tuple(_bad(arguments, found, "malformed") for found in _candidates(arguments))
+        bad = tuple(_bad(arguments, found, "malformed") for found in find_candidates(arguments))
         return Resolved(arguments, bad=bad)
     pieces: list[str] = []
     used: list[FoundHandle] = []
@@ -222,7 +230,7 @@ def resolve_arguments(arguments: str, lookup: Lookup) -> Resolved:
         if _COLON.match(arguments, match.end()):
             continue
         before = json.loads(match[0], strict=False)
-        after = _resolve_string(before, lookup, used, bad_ones)
+        after = resolve_string(before, lookup, used, bad_ones)
         if after is not None:
             pieces += [arguments[last : match.start()], json.dumps(after.value, ensure_ascii=False)]
             last = match.end()
@@ -231,9 +239,9 @@ def resolve_arguments(arguments: str, lookup: Lookup) -> Resolved:
     return Resolved("".join([*pieces, arguments[last:]]), tuple(used))
 
 
-def _resolve_string(text: str, lookup: Lookup, used: list[FoundHandle], bad: list[BadHandle]) -> Looked | None:
-    """The new value of one string, or None if it stays."""
-    candidates = list(_candidates(text))
+def resolve_string(text: str, lookup: Lookup, used: list[FoundHandle], bad: list[BadHandle]) -> Looked | None:
+    """The new value of one string of arguments, or None if it stays; adds to `used` and `bad`."""
+    candidates = list(find_candidates(text))
     broken = [_bad(text, found, "malformed") for found in candidates if not found.name]
     if broken:
         bad += broken
