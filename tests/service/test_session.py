@@ -154,6 +154,17 @@ def test_an_edit_is_a_branch(talk: NewTalk) -> None:
     ]
 
 
+def test_the_same_call_in_two_turns_stays_two_after_an_edit(talk: NewTalk, alice: BoundScope) -> None:
+    alice.write("plan", "walk", policy="by_handle")
+    one = talk()
+    for number in (1, 2):
+        one.turn(f"Read {number}", call("mem_read", "m1", slot="plan"), "Walk.")
+    one.messages[0] = {"role": "user", "content": "Read it now"}
+    one.requests.clear()
+    one.turn("Thanks", "Welcome.")
+    assert sum("mem_read" in flat(message) for message in one.last if message["role"] == "assistant") == 2
+
+
 def test_absorbing_once_more_changes_nothing(talk: NewTalk, wire: Wire, alice: BoundScope) -> None:
     one = talk()
     one.messages.append({"role": "user", "content": "Save two things, forget one"})

@@ -120,6 +120,29 @@ def test_auto_fits_a_result_longer_than_the_context(talk: NewTalk, wire: Wire, a
     assert alice.scope
 
 
+def test_a_long_turn_is_cut_inside_and_keeps_its_question(talk: NewTalk, small: BoundScope, wire: Wire) -> None:
+    one = talk(scope=small, policy="window", tools=[tool("look", wire)])
+    one.turn("Count all the lanterns", call("look", "c0", text="0"))
+    for number in range(12):
+        one.messages += result(wire, (f"c{number}", f"lantern {number} " * 25))
+        one.go(call("look", f"c{number + 1}", text="x"))
+        assert "Count all the lanterns" in one.sent
+    entries = one.session.ledger()
+    assert sum(entry.cut for entry in entries) >= 2
+    assert max(entry.sent.tokens for entry in entries) < 1600
+    for at, entry in enumerate(entries):
+        assert (gone_line("en") in flat(one.requests[at])) is any(each.cut for each in entries[: at + 1])
+        assert entry.turn == 1
+
+
+def test_no_line_says_that_turns_left_while_all_are_there(talk: NewTalk, small: BoundScope, wire: Wire) -> None:
+    one = talk(scope=small, policy="window", tools=[tool("look", wire)])
+    looked(one, "row of a table " * 400)
+    one.go("Seen.")
+    assert gone_line("en") not in one.sent
+    assert one.session.ledger()[-1].cut == 0
+
+
 def test_off_sends_everything(talk: NewTalk, small: BoundScope, wire: Wire) -> None:
     one = talk(scope=small, policy="off", tools=[tool("look", wire)])
     looked(one)
