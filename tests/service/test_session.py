@@ -159,8 +159,8 @@ def test_the_same_call_in_two_turns_stays_two_after_an_edit(talk: NewTalk, alice
     one = talk()
     for number in (1, 2):
         one.turn(f"Read {number}", call("mem_read", "m1", slot="plan"), "Walk.")
-    one.messages[0] = {"role": "user", "content": "Read it now"}
-    one.requests.clear()
+    second = next(at for at, message in enumerate(one.messages) if "Read 2" in flat(message))
+    one.messages[second] = {"role": "user", "content": "Read it now"}
     one.turn("Thanks", "Welcome.")
     assert sum("mem_read" in flat(message) for message in one.last if message["role"] == "assistant") == 2
 

@@ -69,11 +69,10 @@ class RequestBuilder:
         base = sum(size.tokens for size in fixed.values())
         history = History(self._items(placed))
         planned, account = self._plan(placed, history, base)
+        # A start just behind its turn's opener leaves out nothing more: no cut.
         start = self._kept_start(placed)
         if history.indices(planned) != history.indices(start):
             start = planned
-        # A start behind the turn's opener may leave nothing out.
-        start = start if len(history.indices(start)) < len(placed) else 0
         layout = Layout(
             placed=placed,
             indices=history.indices(start),
