@@ -1,0 +1,44 @@
+"""Streamed replies put together again: the chunks of a wire become the reply that it would have sent whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, Protocol
+
+from offprompt.wire._chat_chunks import ChatAssembler
+from offprompt.wire._chunks import CUT, Assembled, Incomplete, plain_chunk
+from offprompt.wire._message_events import MessageAssembler
+
+__all__ = ["CUT", "Assembled", "Assembler", "Incomplete", "assemble", "assembler_for", "plain_chunk"]
+
+
+class Assembler(Protocol):
+    """Puts one reply together."""
+
+    def add(self, chunk: dict[str, Any]) -> None:
+        """The next chunk, as plain data; one that is not known changes nothing."""
+        ...
+
+    def assembled(self) -> Assembled:
+        """The reply as far as it came."""
+        ...
+
+
+def assembler_for(wire: Literal["openai", "anthropic"]) -> Assembler:
+    """A new assembler for chat completions or Anthropic messages."""
+    return ChatAssembler() if wire == "openai" else MessageAssembler()
+
+
+def assemble(chunks: Iterable[object], *, wire: Literal["openai", "anthropic"]) -> Assembled:
+    """The reply that a whole stream makes; chunks as SDK objects or dicts.
+
+    Cut      a stream without its finish (chat: no `finish_reason`; Anthropic: no `stop_reason`) is cut. Of a cut
+             reply, calls whose arguments are not a whole JSON object are left out; of Anthropic's any such call.
+    Odd      chunks without choices, calls without an index, a call's id or name in every chunk, empty pieces are taken.
+    Raises   UsageError for a chunk that is neither object nor dict, UnsupportedError for the events of an SDK's helper
+             stream (those with a snapshot): give what `create(stream=True)` returns.
+    """
+    assembler = assembler_for(wire)
+    for chunk in chunks:
+        assembler.add(plain_chunk(chunk))
+    return assembler.assembled()
