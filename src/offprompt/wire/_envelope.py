@@ -15,6 +15,7 @@ class Envelope:
     """One stretch of a reply's text in which a call is made.
 
     start, end  its characters, closing marks included. calls: those under known names; empty: a client's, or none.
+    floor       nothing before it belongs to the call: where a thought or shown code ended.
     stops       what a model invents behind it (a tool's answer) is never read.
     """
 
@@ -22,6 +23,7 @@ class Envelope:
     end: int
     calls: Calls = ()
     stops: bool = False
+    floor: int = 0
 
 
 Reader: TypeAlias = Callable[[str, int, Collection[str]], "Envelope | None"]

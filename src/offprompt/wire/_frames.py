@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from offprompt.wire._envelope import Envelope
 from offprompt.wire._marks import CLOSE_FRAME, OPEN_FRAME
 
 _REACH: Final = 80
@@ -19,33 +20,33 @@ _FENCE = (
 )
 
 
-def without(text: str, spans: list[tuple[int, int]]) -> str:
-    """The text without those spans and what only framed them: marks, fences, list brackets and commas between.
+def without(text: str, envelopes: list[Envelope]) -> str:
+    """The text without those envelopes and what only framed them: marks, fences, list brackets and commas between.
 
     Untouched in all else; empty if only white space would be left.
     """
-    if not spans:
+    if not envelopes:
         return text
     merged: list[list[int]] = []
-    for start, end in spans:
-        wide_start, wide_end = _widen(text, start, end)
+    for item in envelopes:
+        wide_start, wide_end = _widen(text, item)
         if merged and not text[merged[-1][1] : wide_start].strip(" \t\r\n,;"):
             merged[-1][1] = max(wide_end, merged[-1][1])
         else:
-            merged.append([wide_start, wide_end])
+            merged.append([wide_start, wide_end, item.floor])
     pieces: list[str] = []
     last = 0
-    for start, end in merged:
-        framed_start, framed_end = _unframe(text, last, start, end)
+    for start, end, floor in merged:
+        framed_start, framed_end = _unframe(text, max(last, floor), start, end)
         pieces.append(text[last:framed_start])
         last = max(framed_end, last)
     rest = "".join([*pieces, text[last:]])
     return rest if rest.strip() else ""
 
 
-def _widen(text: str, start: int, end: int) -> tuple[int, int]:
-    closers = _CLOSERS.match(text, end)
-    return _marked(text, 0, start, closers.end() if closers else end)
+def _widen(text: str, item: Envelope) -> tuple[int, int]:
+    closers = _CLOSERS.match(text, item.end)
+    return _marked(text, item.floor, item.start, closers.end() if closers else item.end)
 
 
 def _marked(text: str, floor: int, start: int, end: int) -> tuple[int, int]:

@@ -20,6 +20,7 @@ ENVELOPE_KEYS: Final = frozenset(
 MARKS: Final = ("<tool_call>", "</tool_call>", "<think>", "</think>", "```")
 
 _DOUBLED = re.compile(r'\{\s*""\w')
+_SLASHED = re.compile(r'\{\s*\\"')
 _WORD = re.compile(r"\w+")
 
 
@@ -67,6 +68,19 @@ def read_object(text: str, start: int = 0) -> Found:
     return Found(found, end)
 
 
+def strict_object(text: str, start: int) -> Found | None:
+    """The object there if it is JSON as it should be, whatever follows; None if it is not, or not yet."""
+    try:
+        value, end = _STRICT.raw_decode(text, start)
+        found = as_dict(value)
+        if found is None:
+            return None
+        check_value(found, end)
+    except (ValueError, RecursionError):
+        return None
+    return Found(found, end)
+
+
 def read_whole(text: str) -> dict[str, Any]:
     """The one object that the text consists of; further closing brackets behind it are ignored, `json` before it too.
 
@@ -96,7 +110,9 @@ def _unwrapped(text: str) -> dict[str, Any]:
 
 def _read_leniently(text: str, start: int) -> Found:
     doubled = _DOUBLED.match(text, start) is not None
-    scans = [scan(text, start, reading) for reading in READINGS if reading.doubled is doubled]
+    slashed = _SLASHED.match(text, start) is not None
+    styles = [style for style in READINGS if style.doubled is doubled and style.slashed is slashed]
+    scans = [scan(text, start, style) for style in styles]
     closed = [item for item in scans if item.closed]
     if not closed:
         first = scans[0]

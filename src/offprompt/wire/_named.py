@@ -51,10 +51,17 @@ def read_named(text: str, name: str, body: Body, names: Collection[str]) -> Enve
         call = _called(proper, found)
         return Envelope(body.start, end if text[behind:stop].strip() == "" else behind, call)
     bad = () if proper is None else (BadCall(proper, why or "it is cut off before its end"),)
-    end = bounds[0][1]
-    if body.resumes is not None and end < len(text) and not body.resumes.match(text, end):
-        end = len(text)
-    return Envelope(body.start, end, bad)
+    return Envelope(body.start, _bad_end(text, at, bounds[0], body.resumes), bad)
+
+
+def _bad_end(text: str, at: int, bound: tuple[int, int], resumes: re.Pattern[str] | None) -> int:
+    """The bound, if no text is open there and a call may follow; otherwise the text's end."""
+    stop, end = bound
+    piece = text[at:stop]
+    is_open = (piece.count('"') - piece.count('\\"')) % 2
+    if resumes is None:
+        return end if not is_open else len(text)
+    return end if not is_open and resumes.match(text, end) else len(text)
 
 
 def _called(name: str | None, arguments: dict[str, Any]) -> tuple[Call | BadCall, ...]:

@@ -20,12 +20,14 @@ class Grammar:
 
     opening  of a parameter: group 1 its name, group 2 (if any) `true` where the value is text. at_line: an opening
              that must end a value whose own closing tag is missing. closing: of a parameter. end: of the call.
+    marks    what a value holds only if it quotes another call, or if the end of its parameter is missing.
     """
 
     opening: re.Pattern[str]
     at_line: re.Pattern[str]
     closing: re.Pattern[str]
     end: re.Pattern[str]
+    marks: re.Pattern[str]
 
 
 @dataclass(slots=True)
@@ -50,16 +52,16 @@ def read_parameters(text: str, name: str, start: int, at: int, grammar: Grammar,
 
     Values   text as it stands, without one line end on each side. Objects and lists, in JSON or as Python writes
              them, are read. Numbers, `true` and the like stay text, where the dialect does not say what they are.
-    Bad      cut off; text between parameters; a parameter twice with different values.
+    Bad      cut off; text between parameters; a parameter twice with different values; a value that holds marks of
+             another call, so that its end cannot be told. What is bad takes the rest of the text.
     """
     reader = _Reader(text, at, grammar)
     proper = known(name, names)
     try:
         arguments = _arguments(reader)
     except UnreadableError as exc:
-        end = reader.next(grammar.end)
-        bad = () if proper is None else (BadCall(proper, exc.why),)
-        return Envelope(start, len(text) if exc.why == CUT or end is None else end.end(), bad)
+        # What follows may be part of a value.
+        return Envelope(start, len(text), () if proper is None else (BadCall(proper, exc.why),))
     return Envelope(start, reader.pos, () if proper is None else (call_of(proper, arguments),))
 
 
@@ -101,7 +103,10 @@ def _value(reader: _Reader) -> str:
     if stop is None:
         raise UnreadableError(CUT, len(reader.text))
     reader.pos = stop.end() if stop is closing else stop.start()
-    return reader.text[start : stop.start()]
+    value = reader.text[start : stop.start()]
+    if reader.grammar.opening.search(value) or (stop is not closing and reader.grammar.marks.search(value)):
+        raise UnreadableError("a value holds marks of another call, so that its end cannot be told", reader.pos)
+    return value
 
 
 def _typed(raw: str, is_text: str | None) -> Any:

@@ -22,9 +22,9 @@ _KEY = re.compile(r"[^\W\d]\w*\Z")
 _SPACE = re.compile(r"\s+")
 _BARE = re.compile(r"[^\s{}\[\]:,\"'“”｛｝［］：，]+")
 _BARE_NARROW = re.compile(r"[^\s{}\[\]:,\"']+")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_FOLLOWS = re.compile(rf"\s*(?:[,:}}\]]|\Z|//|/\*|{CLOSE_FRAME})", re.IGNORECASE)
-_FOLLOWS_WIDE = re.compile(rf"\s*(?:[,:}}\]｛｝［］：，]|\Z|//|/\*|{CLOSE_FRAME})", re.IGNORECASE)
+_COMMENT = re.compile(r"//[^\n]*|#(?=\s)[^\n]*|/\*.*?\*/", re.DOTALL)
+_FOLLOWS = re.compile(rf"\s*(?:[,:}}\]]|\Z|//|/\*|#\s|{CLOSE_FRAME})", re.IGNORECASE)
+_FOLLOWS_WIDE = re.compile(rf"\s*(?:[,:}}\]｛｝［］：，]|\Z|//|/\*|#\s|{CLOSE_FRAME})", re.IGNORECASE)
 _HEX4 = re.compile(r"[0-9a-fA-F]{4}", re.ASCII)
 
 
@@ -35,6 +35,7 @@ class Style:
     quotes: Mapping[str, tuple[str, ...]]
     wide: bool = False
     doubled: bool = False
+    slashed: bool = False
 
 
 READINGS: Final = (
@@ -48,6 +49,7 @@ READINGS: Final = (
         wide=True,
     ),
     Style({'""': ('""',)}, doubled=True),
+    Style({'\\"': ('\\"',)}, slashed=True),
 )
 
 
@@ -162,7 +164,9 @@ def _string(state: _State, opener: str) -> None:
     parts: list[str] = []
     while pos < len(text):
         char = text[pos]
-        if char == "\\" and pos + 1 < len(text):
+        if char == "\\" and pos + 1 < len(text) and not (state.style.slashed and text.startswith(closers, pos)):
+            # Where every quote has a backslash, what another one means cannot be told.
+            state.clean = state.clean and not state.style.slashed
             piece, pos = _escape(text, pos)
             parts.append(piece)
             continue
@@ -208,6 +212,8 @@ def _bare(state: _State) -> None:
     lower = word.casefold()
     if lower in _NOT_NUMBERS:
         state.why = f"it holds {word}, which JSON does not have"
+    elif not word.strip(".…"):
+        state.why = "something is left out in it"
     if lower in _LITERALS and _is_value(state, match.end()):
         word = _LITERALS[lower]
     elif not _NUMBER.match(word):

@@ -88,6 +88,7 @@ class _Walk:
     line: int = 0
     line_known: int = 0
     limit: int = 0
+    floor: int = 0
 
 
 def find_envelopes(text: str, names: Collection[str]) -> list[Envelope]:
@@ -135,7 +136,7 @@ def _take(walk: _Walk, token: re.Match[str]) -> None:
 def _thought(walk: _Walk, kind: str, start: int) -> None:
     end = None if walk.reasoning else THOUGHT_END[kind].search(walk.text, walk.pos)
     if end is not None:
-        walk.pos = end.end()
+        walk.pos = walk.floor = end.end()
         walk.thoughts.append((start, end.end()))
         walk.ended = True
     elif kind != "stripped_thought":
@@ -166,7 +167,7 @@ def _keep(walk: _Walk, found: Envelope) -> None:
     if walk.reasoning:
         found = _refused(found, UNENDED_REASONING)
     if found.calls:
-        walk.found.append((found, len(walk.fences) - 1 if walk.run else -1))
+        walk.found.append((replace(found, floor=walk.floor), len(walk.fences) - 1 if walk.run else -1))
 
 
 def _is_quoted(walk: _Walk, found: Envelope) -> bool:
@@ -185,13 +186,14 @@ def _code(walk: _Walk, run: str, start: int) -> None:
     if walk.run:
         if run[0] == walk.run[0] and len(run) >= len(walk.run):
             walk.run = ""
+            walk.floor = walk.pos
             walk.fences[-1] = replace(walk.fences[-1], end=walk.pos)
         return
     if len(run) >= 3:
         info = INFO.match(text, walk.pos)
         if info is not None and info[1].casefold() not in DATA_FENCES:
             end = text.find(run, info.end())
-            walk.pos = len(text) if end < 0 else end + len(run)
+            walk.pos = walk.floor = len(text) if end < 0 else end + len(run)
         else:
             walk.run, walk.pos = run, info.end() if info else walk.pos
             walk.fences.append(Fence(start, len(text)))
@@ -203,4 +205,4 @@ def _code(walk: _Walk, run: str, start: int) -> None:
         return
     before = walk.thoughts[-1][1] if walk.thoughts else 0
     if text[before:start].strip() or text[close.end() :].strip():
-        walk.pos = close.end()
+        walk.pos = walk.floor = close.end()

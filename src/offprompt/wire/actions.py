@@ -80,7 +80,7 @@ def _in_text(found: _Found, text: str, native: set[str]) -> str:
             action = Action(call.name, call.arguments, where, raw=raw)
             if _key(action) not in native:
                 found.actions.append(action)
-    return without(text, [(envelope.start, envelope.end) for envelope in envelopes])
+    return without(text, envelopes)
 
 
 def _key(action: Action) -> str:

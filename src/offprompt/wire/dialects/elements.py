@@ -19,6 +19,7 @@ _QWEN = Grammar(
     at_line=re.compile(r"(?:(?<=\n)|(?<=\n ))<parameter="),
     closing=re.compile(r"</parameter>"),
     end=re.compile(r"</function>|</tool_call>|</seed:tool_call>"),
+    marks=re.compile(r"<function=|<(?:seed:)?tool_call>"),
 )
 _INVOKE = Grammar(
     opening=re.compile(
@@ -27,12 +28,14 @@ _INVOKE = Grammar(
     at_line=re.compile(rf"(?<=\n)<{_DSML}param(?:eter)?\s+name\s*="),
     closing=re.compile(rf"</{_DSML}param(?:eter)?>"),
     end=re.compile(rf"</{_DSML}(?:invoke|function)>"),
+    marks=re.compile(rf"<{_DSML}(?:invoke|function)\s"),
 )
 _GLM = Grammar(
     opening=re.compile(r"<arg_key>([^<>]{1,128})(?:</arg_key>)?\s*<arg_value>"),
     at_line=re.compile(r"(?<=\n)<arg_key>"),
     closing=re.compile(r"</arg_value>"),
     end=re.compile(r"</tool_call>"),
+    marks=re.compile(r"<tool_call>|<arg_"),
 )
 _FUNCTION = re.compile(rf"<function=({NAME})(>?)\s*")
 _NAMED = re.compile(rf"<{_DSML}(?:invoke|function)\s+name\s*=\s*[\"']?({NAME})[\"']?\s*(>?)\s*")
@@ -69,7 +72,7 @@ def _unclosed(
         return None
     end = grammar.end.search(text, header.end())
     why = CUT if end is None else "its opening tag is not closed"
-    return Envelope(start, len(text) if end is None else end.end(), (BadCall(name, why),))
+    return Envelope(start, len(text), (BadCall(name, why),))
 
 
 def _glm(text: str, start: int, names: Collection[str]) -> Envelope | None:

@@ -15,7 +15,7 @@ from offprompt.wire._named import Body, read_named
 
 _ACTION: Final = r"(?:Action|行动|动作|操作)"
 _INPUT: Final = r"(?:Action[ _-]?Input|行动输入|动作输入|操作输入|输入|参数)"
-_LEAD: Final = r"^[^\S\n]*(?:[*_#>`-]{1,4}[^\S\n]*)?"
+_LEAD: Final = r"(?:^[^\S\n]*(?:[*_#>-]{1,4}[^\S\n]*)?|(?<=`))"
 _COLON: Final = r"[*_]{0,2}\s{0,2}[:：][*_]{0,2}"
 _HEADER = re.compile(
     rf"{_LEAD}{_ACTION}{_COLON}\s{{0,3}}[`\"'*]{{0,2}}({NAME})[`\"'*]{{0,2}}[^\S\n]*", re.IGNORECASE | re.MULTILINE
@@ -30,6 +30,8 @@ _LABEL: Final = (
 _BOUND = re.compile(rf"(?=\n[^\S\n]*(?:[*_#>-]{{1,4}}[^\S\n]*)?{_LABEL}{_COLON})", re.IGNORECASE)
 _AT_LABEL = re.compile(rf"\s*(?:\Z|\n[^\S\n]*{_LABEL}{_COLON})", re.IGNORECASE)
 _EMPTY: Final = frozenset({"", "none", "null", "n/a", "无", "{}", "()"})
+_LINE_CHARS: Final = 400
+_GOES_ON = re.compile(rf"[({{｛*_#>-]|{_INPUT}", re.IGNORECASE)
 INVENTED = re.compile(
     r"^[^\S\n]*(?:[*_#>`-]{1,4}[^\S\n]*)?(?:Observation|观察(?:结果)?)[*_]{0,2}\s{0,2}[:：]",
     re.IGNORECASE | re.MULTILINE,
@@ -53,6 +55,15 @@ def _react(text: str, start: int, names: Collection[str]) -> Envelope | None:
     if name is not None and _AT_LABEL.match(text, at):
         return Envelope(start, at, (BadCall(name, "its Action Input is missing"),), stops=True)
     return None
+
+
+def declined(text: str, start: int) -> bool:
+    """Whether the line that begins as an action goes on as prose, whatever follows it."""
+    header = _HEADER.match(text, start)
+    if header is None:
+        return False
+    line, newline, _ = text[header.end() : header.end() + _LINE_CHARS].partition("\n")
+    return bool(newline and line.strip()) and not _GOES_ON.match(line)
 
 
 def _stopping(found: Envelope) -> Envelope:
