@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from typing import Any
 
 from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionRecord
 from offprompt.service.session import Session
+from offprompt.service.streamed import AsyncStreamedReply, StreamReader
 
 
 class AsyncSession:
@@ -33,6 +34,14 @@ class AsyncSession:
     async def absorb(self, reply: object) -> Reply:
         """See `Session.absorb`."""
         return await asyncio.to_thread(self._session.absorb, reply)
+
+    def absorb_stream(self, chunks: AsyncIterable[object]) -> AsyncStreamedReply:
+        """See `Session.absorb_stream`; iterate with `async for`."""
+        return AsyncStreamedReply(self._session.stream_reader(), chunks)
+
+    def stream_reader(self) -> StreamReader:
+        """See `Session.stream_reader`."""
+        return self._session.stream_reader()
 
     async def complete(
         self,

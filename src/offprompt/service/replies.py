@@ -26,15 +26,17 @@ from offprompt.service.conversation import Conversation
 from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.memory_actions import MemoryActions
 from offprompt.service.rendering import handle_form
+from offprompt.service.streamed import Lookups
 from offprompt.service.turn import Turn
 from offprompt.wire.actions import parse_actions
-from offprompt.wire.handles import resolve_arguments, resolve_text
+from offprompt.wire.handles import Looked, Lookup, find_handles, resolve_arguments, resolve_text
 from offprompt.wire.head import missing_text, receipt_text
 from offprompt.wire.shapes import RawReply, Result, identity, is_silent
 from offprompt.wire.sizes import message_size
+from offprompt.wire.streams import CUT
 
 MAX_ROUNDS: Final = 8
-CUT_OFF: Final = ("length", "max_tokens")
+CUT_OFF: Final = ("length", "max_tokens", CUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,14 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class Absorbed:
-    """The application's reply with the change to commit; None for a reply that is stored already."""
+    """The application's reply with the change to commit; None for a reply that is stored already.
+
+    lookups   how the reply's handles were looked up, for the chunks of a stream that waited for it.
+    """
 
     reply: Reply
     change: SessionChange | None
+    lookups: Lookups
 
 
 class ReplyReader:
@@ -85,14 +91,15 @@ class ReplyReader:
         key = self._conversation.reply_key(parent, raw.message)
         parsed = parse_actions(raw.message)
         known = self._conversation.by_key.get(key)
+        said = self._look_ahead(parsed.text)
         if known is None:
             self._run(parsed, key)
         else:
             self._recall(parsed, known)
         self._client_calls(raw.message)
-        text = self._resolve(parsed.text)
+        text = self._resolve(parsed.text, said)
         live = handle_form(self._turn, raw.message, self._work.written)
-        entries = self._entries(raw.message, live, parent, key)
+        entries = self._entries(raw.message, live, parent, key, said)
         if known is not None:
             entries = [known, *self._conversation.answers(key)]
         done = self._is_done(parsed, text)
@@ -109,7 +116,21 @@ class ReplyReader:
             warnings=tuple(self._turn.warnings),
         )
         again = known is not None and self._record.pending is None
-        return Absorbed(reply, None if again else self._change(raw, entries, done=done))
+        lookups = Lookups(said, self._lookup, missing_text(self._turn.language))
+        return Absorbed(reply, None if again else self._change(raw, entries, done=done), lookups)
+
+    def _look_ahead(self, text: str) -> Lookup:
+        """A lookup for text: values as they were before the reply's own actions, else as they are then.
+
+        So a streamed reply, whose text is let through before its calls are known, has the same bytes.
+        """
+        handles = [(found.name, found.pointer) for found in find_handles(text)]
+        before = {handle: looked for handle in handles if (looked := self._lookup(*handle)).status == "ok"}
+
+        def lookup(name: str, pointer: str, /) -> Looked:
+            return before.get((name, pointer)) or self._lookup(name, pointer)
+
+        return lookup
 
     def _run(self, parsed: Parsed, key: str) -> None:
         actions = MemoryActions(self._turn, self._departed, key, self._lookup)
@@ -160,16 +181,17 @@ class ReplyReader:
             if resolved.text != call.arguments:
                 self._work.resolved[call.call_id] = resolved.text
 
-    def _resolve(self, text: str) -> str:
-        resolved = resolve_text(text, self._lookup, missing=missing_text(self._turn.language))
+    def _resolve(self, text: str, lookup: Lookup) -> str:
+        resolved = resolve_text(text, lookup, missing=missing_text(self._turn.language))
         self._lookup.note(resolved, "text")
         return resolved.text
 
-    def _entries(self, message: Message, live: Message, parent: str, key: str) -> list[JournalEntry]:
-        """The reply's entry, and those of our answers behind it."""
-        now = self._turn.now
+    def _entries(self, message: Message, live: Message, parent: str, key: str, lookup: Lookup) -> list[JournalEntry]:
+        """The reply's entry, and those of our answers behind it; events and warnings of its handles are noted."""
+        now, missing = self._turn.now, missing_text(self._turn.language)
         turn = self._conversation.by_key[parent].turn
-        resolved = self._shape.with_arguments(self._shape.map_text(live, self._resolve_again), self._work.resolved)
+        text = self._shape.map_text(live, lambda said: resolve_text(said, lookup, missing=missing).text)
+        resolved = self._shape.with_arguments(text, self._work.resolved)
         entry = JournalEntry(
             key,
             parent,
@@ -204,10 +226,6 @@ class ReplyReader:
                 )
             )
         return entries
-
-    def _resolve_again(self, text: str) -> str:
-        """The text as the application keeps it: events and warnings were noted the first time."""
-        return resolve_text(text, self._lookup, missing=missing_text(self._turn.language)).text
 
     def _answer_messages(self) -> list[tuple[Message, Message]]:
         """Our answers as messages, each with the form that later turns get."""
@@ -246,7 +264,9 @@ class ReplyReader:
 
     def _warn(self, raw: RawReply, parsed: Parsed) -> None:
         if raw.finish in CUT_OFF:
-            self._turn.warnings.append("the reply was cut off by its token limit; actions that it cut were not run")
+            self._turn.warnings.append(
+                "the reply was cut off (by its token limit, or the stream ended); what was cut was not run"
+            )
         for refusal in parsed.refused:
             self._turn.warnings.append(_refused(refusal))
         pending = self._record.pending

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,12 +11,15 @@ from offprompt.errors import BackendError, ConflictError
 from offprompt.records import Head, JournalEntry, LedgerEntry, Reply, Scope, SessionChange, SessionRecord, Size
 from offprompt.service.accounting import digester
 from offprompt.service.conversation import Conversation
+from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.replies import ReplyReader
 from offprompt.service.request_ledger import Sizes
 from offprompt.service.requests import RequestBuilder
 from offprompt.service.session_kit import Model, SessionKit, SessionOptions
-from offprompt.service.trouble import WithoutMemory
+from offprompt.service.streamed import Lookups, StreamedReply, StreamReader
+from offprompt.service.trouble import WithoutMemory, nothing
 from offprompt.service.turn import Turn
+from offprompt.wire.head import missing_text
 from offprompt.wire.shapes import plain
 
 
@@ -71,30 +74,56 @@ class Session:
     def absorb(self, reply: object) -> Reply:
         """The model's reply read: its actions run, its handles resolved.
 
-        reply    what the client's call returned, as object or dict; not a stream.
+        reply    what the client's call returned, as object or dict; for a stream see `absorb_stream`.
         Again    absorbing the same reply once more changes nothing.
         Trouble  if the store fails, the reply comes as it is, memory calls are told so, and a warning says it.
         Raises   UsageError for another wire's reply or before any prepare, UnsupportedError for a stream,
                  ConflictError while another call works on the session.
         """
-        with self._exclusive():
-            if self._without.cause:
-                return self._without.reply(reply)
+        return self._absorb(reply)[0]
+
+    def absorb_stream(self, chunks: Iterable[object]) -> StreamedReply:
+        """A streamed reply: iterate over it for the chunks, then its `reply` is what `absorb` gives.
+
+        chunks   what the client's call with `stream=True` returned, or its chunks as dicts.
+        Chunks   come in the provider's own shape, text resolved and without memory calls; a call of the application's
+                 own tools comes whole, at the reply's end.
+        Raises   as `absorb`, while iterating. A stream that ends early is absorbed as far as it came; what was cut is
+                 not run.
+        """
+        return StreamedReply(self.stream_reader(), chunks)
+
+    def stream_reader(self) -> StreamReader:
+        """What `absorb_stream` feeds, chunk by chunk, for a loop of one's own."""
+        before = Lookups(nothing, nothing, missing_text(self._without.language))
+        if not self._without.cause:
             try:
-                return self._absorbed(reply)
+                record, turn = self._load()
+                lookup = HandleLookup(turn, self._departed(record))
+                before = Lookups(lookup, lookup, missing_text(turn.language))
             except BackendError as exc:
                 if self._kit.settings.on_trouble == "raise":
                     raise
                 self._without.cause = f"memory is not available, this reply was not recorded: {exc}"
-                return self._without.reply(reply)
+        return StreamReader("anthropic" if self._model.shape.name == "anthropic" else "openai", before, self._absorb)
 
-    def _absorbed(self, reply: object) -> Reply:
-        record, turn = self._load()
-        raw = self._model.shape.reply(reply)
-        absorbed = ReplyReader(turn, record, self._conversation, self._departed(record)).read(raw)
-        if absorbed.change is not None:
-            self._commit(absorbed.change)
-        return absorbed.reply
+    def _absorb(self, reply: object) -> tuple[Reply, Lookups]:
+        with self._exclusive():
+            without = Lookups(nothing, nothing, missing_text(self._without.language))
+            if self._without.cause:
+                return self._without.reply(reply), without
+            try:
+                record, turn = self._load()
+                raw = self._model.shape.reply(reply)
+                absorbed = ReplyReader(turn, record, self._conversation, self._departed(record)).read(raw)
+                if absorbed.change is not None:
+                    self._commit(absorbed.change)
+            except BackendError as exc:
+                if self._kit.settings.on_trouble == "raise":
+                    raise
+                self._without.cause = f"memory is not available, this reply was not recorded: {exc}"
+                return self._without.reply(reply), without
+            return absorbed.reply, absorbed.lookups
 
     def complete(
         self, call: Callable[..., object], messages: Sequence[Any], *, show: Sequence[str] = (), **options: Any

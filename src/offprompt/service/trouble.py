@@ -50,7 +50,7 @@ class WithoutMemory:
         for call in self.shape.calls(raw.message):
             if call.name in MEMORY_ACTIONS:
                 continue
-            resolved = resolve_arguments(call.arguments, _nothing)
+            resolved = resolve_arguments(call.arguments, nothing)
             if resolved.bad:
                 answers.append(Result(call.call_id, trouble))
             else:
@@ -63,7 +63,7 @@ class WithoutMemory:
             self.added = []
         return Reply(
             done=done,
-            text=resolve_text(parsed.text, _nothing, missing=missing).text,
+            text=resolve_text(parsed.text, nothing, missing=missing).text,
             raw_text=self.shape.text(raw.message),
             tool_calls=tuple(calls),
             messages=messages,
@@ -73,5 +73,6 @@ class WithoutMemory:
         )
 
 
-def _nothing(_name: str, _pointer: str) -> Looked:
+def nothing(_name: str, _pointer: str, /) -> Looked:
+    """The lookup of a session without memory."""
     return Looked("not_found")

@@ -157,7 +157,7 @@ def plain(value: object, what: str) -> dict[str, Any]:
     if callable(dump):
         return cast("dict[str, Any]", dump(mode="json", exclude_none=True))
     if hasattr(value, "__next__") or hasattr(value, "__stream__") or type(value).__name__.endswith("Stream"):
-        raise UnsupportedError("a stream was given where a whole reply is needed; call the model without stream=True")
+        raise UnsupportedError("a stream was given where a whole reply is needed; pass a stream to absorb_stream, or call the model without stream=True")
     raise UsageError(f"{what} is a {type(value).__name__}; give the client's object or its dict")
 
 

@@ -1,0 +1,150 @@
+"""A reply that is streamed: chunks for the application while it comes, the whole reply at its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from offprompt.errors import UsageError
+from offprompt.records import Reply
+from offprompt.wire.action_stream import ActionStream
+from offprompt.wire.argument_stream import ArgumentStream
+from offprompt.wire.handle_stream import HandleStream
+from offprompt.wire.handles import Looked, Lookup
+from offprompt.wire.reply_stream import Filters, ReplyStream
+
+NOT_READ: Final = "the stream was not read to its end; iterate over it first, then ask for its reply"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """How handles are looked up: in text, and in the arguments of calls. missing: what stands for a bad one in text."""
+
+    text: Lookup
+    arguments: Lookup
+    missing: str
+
+
+class _TextStage:
+    """Text without actions, its handles resolved."""
+
+    def __init__(self, lookups: Lookups) -> None:
+        self._actions, self._handles = ActionStream(), HandleStream(lookups.text, missing=lookups.missing)
+
+    def feed(self, text: str, /) -> str:
+        return self._handles.feed(self._actions.feed(text))
+
+    def finish(self) -> str:
+        rest, _ = self._actions.end()
+        return self._handles.feed(rest) + self._handles.finish()
+
+
+class StreamReader:
+    """Feeds one streamed reply; the sync and the async stream are thin over it.
+
+    Text goes on as soon as its handles are resolved, by the memory as it is when they come. What needs more than that
+    (a handle that nothing stands for yet, a call of the client's tools, whose arguments see what the reply itself
+    saves) waits for the reply's end: then the actions have run, and the same chunks go through again.
+    """
+
+    def __init__(
+        self,
+        wire: Literal["openai", "anthropic"],
+        before: Lookups,
+        absorb: Callable[[object], tuple[Reply, Lookups]],
+    ) -> None:
+        self._wire: Literal["openai", "anthropic"] = wire
+        self._absorb = absorb
+        self._before = before
+        self._chunks: list[object] = []
+        self._waits_from: int | None = None
+        self._stream = ReplyStream(wire, self._watched())
+        self.reply: Reply | None = None
+
+    def feed(self, chunk: object) -> list[Any]:
+        """The next chunk; what the application gets for it."""
+        self._chunks.append(chunk)
+        out = self._stream.feed(chunk)
+        return [] if self._waits_from is not None else out
+
+    def finish(self) -> list[Any]:
+        """The provider's stream is over: the reply is absorbed, and what waited comes."""
+        rest = self._stream.finish()
+        self.reply, after = self._absorb(self._stream.assembled().reply)
+        if self._waits_from is None:
+            return rest
+        stream = ReplyStream(self._wire, _filters(after))
+        out = [stream.feed(chunk) for chunk in self._chunks][self._waits_from :]
+        return [*(each for chunk in out for each in chunk), *stream.finish()]
+
+    def _watched(self) -> Filters:
+        def text(name: str, pointer: str, /) -> Looked:
+            looked = self._before.text(name, pointer)
+            if looked.status != "ok":
+                self._wait()
+            return looked
+
+        def arguments(tool: str) -> ArgumentStream:
+            self._wait()
+            return _filters(self._before).arguments(tool)
+
+        watched = Lookups(text, self._before.arguments, self._before.missing)
+        return Filters(lambda: _TextStage(watched), arguments)
+
+    def _wait(self) -> None:
+        if self._waits_from is None:
+            self._waits_from = max(len(self._chunks) - 1, 0)
+
+
+def _filters(lookups: Lookups) -> Filters:
+    return Filters(lambda: _TextStage(lookups), lambda _tool: ArgumentStream(lookups.arguments))
+
+
+class StreamedReply:
+    """Iterate over it for the chunks, in the provider's own shape; then `reply` is the whole.
+
+    Memory calls are hidden, handles resolved: joined, the text is `reply.text`, byte for byte.
+    """
+
+    def __init__(self, reader: StreamReader, chunks: Iterable[object]) -> None:
+        self._reader, self._chunks = reader, iter(chunks)
+
+    def __iter__(self) -> Iterator[Any]:
+        for chunk in self._chunks:
+            yield from self._reader.feed(chunk)
+        if self._reader.reply is None:
+            yield from self._reader.finish()
+
+    @property
+    def reply(self) -> Reply:
+        """The reply as `absorb` gives it.
+
+        Raises   UsageError before the stream was read to its end.
+        """
+        if self._reader.reply is None:
+            raise UsageError(NOT_READ)
+        return self._reader.reply
+
+
+class AsyncStreamedReply:
+    """`StreamedReply` for `async for`; the store is asked in a worker thread."""
+
+    def __init__(self, reader: StreamReader, chunks: AsyncIterable[object]) -> None:
+        self._reader, self._chunks = reader, chunks
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        async for chunk in self._chunks:
+            for out in await asyncio.to_thread(self._reader.feed, chunk):
+                yield out
+        if self._reader.reply is None:
+            for out in await asyncio.to_thread(self._reader.finish):
+                yield out
+
+    @property
+    def reply(self) -> Reply:
+        """See `StreamedReply.reply`."""
+        if self._reader.reply is None:
+            raise UsageError(NOT_READ)
+        return self._reader.reply
