@@ -113,11 +113,16 @@ class ReplyReader:
             reads=self._reads(),
             receipts=tuple(self._work.receipts),
             refused=parsed.refused,
-            warnings=tuple(self._turn.warnings),
+            warnings=self._warnings(),
         )
         again = known is not None and self._record.pending is None
         lookups = Lookups(said, self._lookup, missing_text(self._turn.language))
         return Absorbed(reply, None if again else self._change(raw, entries, done=done), lookups)
+
+    def _warnings(self) -> tuple[str, ...]:
+        """What went wrong with the request, then with the reply; each once."""
+        asked = self._record.pending.warnings if self._record.pending is not None else ()
+        return tuple(dict.fromkeys((*asked, *self._turn.warnings)))
 
     def _look_ahead(self, text: str) -> Lookup:
         """A lookup for text: values as they were before the reply's own actions, else as they are then.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-from offprompt.errors import BackendError, ConflictError
+from offprompt.errors import BackendError, ConflictError, UsageError
 from offprompt.records import Head, JournalEntry, LedgerEntry, Reply, Scope, SessionChange, SessionRecord, Size
 from offprompt.service.accounting import digester
 from offprompt.service.conversation import Conversation
@@ -20,7 +21,12 @@ from offprompt.service.streamed import Lookups, StreamedReply, StreamReader
 from offprompt.service.trouble import WithoutMemory, nothing
 from offprompt.service.turn import Turn
 from offprompt.wire.head import missing_text
-from offprompt.wire.shapes import plain
+from offprompt.wire.shapes import check_content, plain
+
+FORGOTTEN = (
+    "the last reply is not among the messages, so the model does not know what it said or saved; "
+    "pass messages + reply.messages within a turn, and extend your list with reply.messages once it is done"
+)
 
 
 class Session:
@@ -51,7 +57,7 @@ class Session:
                   session; then nothing is changed.
         """
         with self._exclusive():
-            given = [plain(message, "a message") for message in messages]
+            given = self._given(messages, show)
             try:
                 request = self._prepared(given, show)
             except BackendError as exc:
@@ -61,12 +67,38 @@ class Session:
             self._without.cause = ""
             return request
 
+    def _given(self, messages: Sequence[Any], show: Sequence[str]) -> list[dict[str, Any]]:
+        """The messages as plain data, checked as far as any wire goes."""
+        if isinstance(show, str):
+            raise UsageError(f"show={show!r} is one text; pass a list, such as show=[{show!r}]")
+        if isinstance(messages, (str, Mapping)):
+            raise UsageError("messages is not a list; pass the whole conversation, such as [{'role': 'user', …}]")
+        given = [plain(message, f"messages[{at}]") for at, message in enumerate(messages)]
+        for at, message in enumerate(given):
+            check_content(message, at)
+        return given
+
+    def _reminded(self, before: SessionRecord, change: SessionChange) -> SessionChange:
+        """The change, with a warning if the application left out the reply that it was given last."""
+        now = change.record
+        again = now.sent_last == before.sent_last and not before.open
+        if not before.tail or again or now.pending is None:
+            return change
+        fresh, sent, key = {entry.key: entry for entry in change.journal}, set[str](), now.sent_last
+        while key:
+            sent.add(key)
+            key = (fresh.get(key) or self._conversation.by_key[key]).parent
+        if before.tail in sent or before.sent_last not in sent:
+            return change
+        pending = replace(now.pending, warnings=(*now.pending.warnings, FORGOTTEN))
+        return replace(change, record=replace(now, pending=pending))
+
     def _prepared(self, given: list[dict[str, Any]], show: Sequence[str]) -> dict[str, Any]:
         record, turn = self._load()
         sizes = Sizes(turn, self._sizes)
         builder = RequestBuilder(turn, record, self._options, self._conversation, sizes)
         prepared = builder.build(given, show)
-        self._commit(prepared.change)
+        self._commit(self._reminded(record, prepared.change))
         self._without.head = prepared.change.record.head or Head()
         self._without.language = turn.language
         return prepared.request
@@ -132,6 +164,8 @@ class Session:
 
         call     such as `client.chat.completions.create`; gets the request and `options` as keyword arguments.
         """
+        if not callable(call):
+            raise UsageError(f"call={call!r} cannot be called; pass such as client.chat.completions.create")
         reply = self.absorb(call(**{**self.prepare(messages, show=show), **options}))
         while not reply.done:
             reply = self.absorb(call(**{**self.prepare([*messages, *reply.messages]), **options}))

@@ -13,7 +13,7 @@ from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer
 from offprompt.service.slot_writer import Kit
 from offprompt.wire.prices import PriceSheet, sheet_for
 from offprompt.wire.profiles import SHAPES, Profile, profile_for
-from offprompt.wire.shapes import Shape
+from offprompt.wire.shapes import Shape, check_tools
 
 HistoryPolicy: TypeAlias = Literal["auto", "off", "stub_at_once", "window", "stubs+window"]
 Mode: TypeAlias = Literal["off_prompt", "inline", "auto"]
@@ -43,7 +43,10 @@ class SessionOptions:
         ):
             if value not in known:
                 raise UsageError(f"{what}={value!r}: it is one of {', '.join(str(each) for each in known)}")
-        if self.context_tokens is not None and self.context_tokens < 1:
+        if not isinstance(self.model, str) or not isinstance(self.system, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"model={self.model!r}, system={self.system!r}: both are text")
+        given = self.context_tokens
+        if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"context_tokens={self.context_tokens!r}: give the model's window, a number above 0")
 
 
@@ -80,11 +83,16 @@ class Model:
 
     @classmethod
     def of(cls, options: SessionOptions, kit: SessionKit) -> Model:
-        """The options filled up by the model's profile and price sheet, then by the settings."""
+        """The options filled up by the model's profile and price sheet, then by the settings.
+
+        Raises   UsageError for tools of another wire, or with a name of ours.
+        """
         profile, sheet = profile_for(options.model), kit.sheet(options.model)
         known = profile.context_tokens or (sheet.context_tokens if sheet is not None else 0)
         context = options.context_tokens or known or kit.settings.context_tokens
-        return cls(options.model, profile, SHAPES[options.wire or profile.wire], sheet, context)
+        shape = SHAPES[options.wire or profile.wire]
+        check_tools(options.tools, shape.name)
+        return cls(options.model, profile, shape, sheet, context)
 
 
 def date_of(at: float) -> str:

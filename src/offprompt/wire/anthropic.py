@@ -17,6 +17,7 @@ from offprompt.wire.shapes import (
     Result,
     TextMap,
     ToolSpec,
+    error_text,
     number,
     parts_of,
     plain,
@@ -154,8 +155,20 @@ class AnthropicMessages:
         """See `Shape`: a Message, its dict, or an assistant message."""
         data = plain(reply, "the reply")
         content = data.get("content")
+        if "choices" in data or data.get("tool_calls"):
+            raise UsageError(
+                "the reply is an OpenAI completion, and the session's wire is anthropic; pass wire='openai'"
+            )
+        if data.get("type") == "error":
+            raise UsageError(f"the provider sent an error, not a reply: {error_text(data)}")
         if data.get("role") != "assistant" or content is None:
-            raise UsageError("the reply holds no assistant message; give what messages.create returned")
+            chunk = str(data.get("type", "")).startswith(("message_", "content_block_"))
+            way_out = "pass its stream to absorb_stream" if chunk else "give what messages.create returned"
+            raise UsageError(
+                f"the reply holds no assistant message{' but a streamed piece' if chunk else ''}; {way_out}"
+            )
+        if not isinstance(content, (str, list)):
+            raise UsageError(f"the reply's content is a {type(content).__name__}; it is text or a list of blocks")
         blocks = [_kept(block) for block in parts_of(data)]
         usage = as_dict(data.get("usage")) or {}
         cached, written = number(usage.get("cache_read_input_tokens")), number(usage.get("cache_creation_input_tokens"))

@@ -16,6 +16,7 @@ from offprompt.wire.shapes import (
     Result,
     TextMap,
     ToolSpec,
+    error_text,
     loaded,
     number,
     parts_of,
@@ -78,7 +79,7 @@ class OpenAIChat:
             call = as_dict(item) or {}
             function = as_dict(call.get("function")) or {}
             found.append(
-                Call(str(call.get("id", "")), str(function.get("name", "")), str(function.get("arguments", "")))
+                Call(str(call.get("id", "")), str(function.get("name", "")), str(function.get("arguments") or "{}"))
             )
         return found
 
@@ -159,6 +160,8 @@ class OpenAIChat:
     def reply(self, reply: object) -> RawReply:
         """See `Shape`: a completion, one of its choices, or an assistant message."""
         data = plain(reply, "the reply")
+        if "error" in data and "choices" not in data:
+            raise UsageError(f"the provider sent an error, not a reply: {error_text(data)}")
         usage = as_dict(data.get("usage")) or {}
         details = as_dict(usage.get("prompt_tokens_details")) or {}
         choices = as_list(data.get("choices"))
@@ -167,7 +170,12 @@ class OpenAIChat:
         choice = as_dict(choices[0]) if choices else data
         message = as_dict((choice or {}).get("message")) or (data if data.get("role") == "assistant" else None)
         if message is None:
-            raise UsageError("the reply holds no assistant message; give what chat.completions.create returned")
+            chunk = "delta" in (choice or {})
+            way_out = "pass its stream to absorb_stream" if chunk else "give what chat.completions.create returned"
+            raise UsageError(
+                f"the reply holds no assistant message{' but a streamed piece' if chunk else ''}; {way_out}"
+            )
+        _check(message)
         kept: Message = {key: message[key] for key in KEPT if message.get(key) is not None}
         kept.setdefault("content", None if kept.get("tool_calls") else "")
         message = {"role": "assistant", **{key: value for key, value in kept.items() if key != "role"}}
@@ -186,6 +194,22 @@ class OpenAIChat:
         """See `Shape`."""
         calls = [[call.call_id, call.name, loaded(call.arguments)] for call in self.calls(message)]
         return canonical(["assistant", self.text(message), calls])
+
+
+def _check(message: Message) -> None:
+    """Raise for what chat completions do not send, so that it is not half understood."""
+    kinds = {part.get("type") for part in parts_of(message)}
+    if kinds & {"tool_use", "thinking", "redacted_thinking"}:
+        raise UsageError("the reply is an Anthropic message, and the session's wire is openai; pass wire='anthropic'")
+    if message.get("function_call") and not message.get("tool_calls"):
+        raise UsageError("the reply holds a legacy function_call, which is not read; pass tools= instead of functions=")
+    content = message.get("content")
+    if content is not None and not isinstance(content, (str, list)):
+        raise UsageError(f"the reply's content is a {type(content).__name__}; it is text, a list of parts, or null")
+    for at, item in enumerate(as_list(message.get("tool_calls")) or []):
+        function = as_dict((as_dict(item) or {}).get("function")) or {}
+        if not isinstance(function.get("name"), str) or not function["name"]:
+            raise UsageError(f"tool_calls[{at}] of the reply names no function; give the provider's reply as it came")
 
 
 def _with_ids(message: Message) -> Message:

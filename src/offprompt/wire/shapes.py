@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from offprompt.errors import UnsupportedError, UsageError
-from offprompt.records import Message, Usage, as_dict, as_list, canonical
+from offprompt.records import MEMORY_ACTIONS, Message, Usage, as_dict, as_list, canonical
 
 Kind: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Placement: TypeAlias = Literal["message", "part"]
@@ -156,8 +156,12 @@ def plain(value: object, what: str) -> dict[str, Any]:
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         return cast("dict[str, Any]", dump(mode="json", exclude_none=True))
-    if hasattr(value, "__next__") or hasattr(value, "__stream__") or type(value).__name__.endswith("Stream"):
-        raise UnsupportedError("a stream was given where a whole reply is needed; pass a stream to absorb_stream, or call the model without stream=True")
+    if hasattr(value, "__await__"):
+        raise UsageError(f"{what} is a coroutine that nobody awaited; await the call, and use scope.async_session")
+    if hasattr(value, "__next__") or hasattr(value, "__anext__") or type(value).__name__.endswith("Stream"):
+        raise UnsupportedError(
+            f"{what} is a stream and not whole; pass a stream to absorb_stream, or call the model without stream=True"
+        )
     raise UsageError(f"{what} is a {type(value).__name__}; give the client's object or its dict")
 
 
@@ -175,6 +179,49 @@ def _dumped(value: object) -> object:
         )
     dump = getattr(value, "model_dump", None)
     return dump(mode="json", exclude_none=True) if callable(dump) else value
+
+
+def check_tools(tools: Sequence[Any], wire: str) -> None:
+    """Nothing, if the client's tools are of the wire's shape and leave our names alone.
+
+    Raises   UsageError naming the tool and what is wrong with it.
+    """
+    for at, item in enumerate(tools):
+        tool = as_dict(item)
+        if tool is None:
+            raise UsageError(f"tools[{at}] is a {type(item).__name__}; give each tool's definition as a dict")
+        function = as_dict(tool.get("function"))
+        other = "input_schema" in tool if wire == "openai" else function is not None
+        if other:
+            theirs = "anthropic" if wire == "openai" else "openai"
+            raise UsageError(
+                f"tools[{at}] has the shape of {theirs}, and the session's wire is {wire}; pass wire={theirs!r}"
+            )
+        name = (function or tool).get("name")
+        if name in MEMORY_ACTIONS:
+            raise UsageError(f"tools[{at}] is called {name!r}, a name of Offprompt's own; call it something else")
+        try:
+            canonical(tool)
+        except (TypeError, ValueError) as exc:
+            raise UsageError(f"tools[{at}] ({name!r}) is not JSON: {exc}; give plain data") from exc
+
+
+def error_text(data: Mapping[str, Any]) -> str:
+    """The provider's own words about what went wrong, at most 200 characters."""
+    error = data.get("error")
+    return str((as_dict(error) or {}).get("message") or error)[:200]
+
+
+def check_content(message: Mapping[str, Any], at: int) -> None:
+    """Nothing, if an incoming message has content, or calls in its place.
+
+    Raises   UsageError naming the message's place and role.
+    """
+    content = message.get("content")
+    if isinstance(content, (str, list)) or message.get("tool_calls") or message.get("role") == "assistant":
+        return
+    what = "no content" if content is None else f"content of type {type(content).__name__}"
+    raise UsageError(f"messages[{at}] ({message.get('role')!r}) has {what}; content is text or a list of parts")
 
 
 def parts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:

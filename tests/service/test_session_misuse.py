@@ -1,0 +1,141 @@
+"""What newcomers do wrong: each is said, with the way out, and nothing is half done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from offprompt.errors import UnsupportedError, UsageError
+from offprompt.service.offprompt import BoundScope
+from tests.service.conftest import NewTalk
+from tests.service.talk import MODELS, Wire, as_reply, call, tool
+
+HELLO = [{"role": "user", "content": "My name is Bo"}]
+OTHER: dict[Wire, Wire] = {"openai": "anthropic", "anthropic": "openai"}
+
+
+def test_a_reply_of_the_other_wire_is_refused_and_writes_nothing(alice: BoundScope, wire: Wire) -> None:
+    session = alice.session("s", model=MODELS[wire])
+    session.prepare(HELLO)
+    other = as_reply(call("mem_write", slot="user_name", value="Bo"), OTHER[wire])
+    with pytest.raises(UsageError, match=f"pass wire='{OTHER[wire]}'"):
+        session.absorb(other)
+    assert alice.slots.get("user_name") is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ({"error": {"message": "rate limit"}}, "rate limit"),
+        ({"choices": [{"delta": {"content": "x"}}]}, "absorb_stream"),
+        ({"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}, "tools="),
+        ({"role": "assistant", "content": 5}, "content is a int"),
+        ({"role": "assistant", "content": None, "tool_calls": [None]}, "names no function"),
+        ({"role": "assistant", "content": None, "tool_calls": [{"id": "a"}]}, "names no function"),
+    ],
+)
+def test_what_is_no_reply_is_named(alice: BoundScope, reply: dict[str, Any], said: str) -> None:
+    session = alice.session("s", model="gpt-4o-mini")
+    session.prepare(HELLO)
+    with pytest.raises(UsageError, match=said):
+        session.absorb(reply)
+
+
+def test_anthropic_errors_and_events_are_named(alice: BoundScope) -> None:
+    session = alice.session("s", model="claude-sonnet-5-5")
+    session.prepare(HELLO)
+    with pytest.raises(UsageError, match="overloaded"):
+        session.absorb({"type": "error", "error": {"type": "overloaded_error", "message": "overloaded"}})
+    with pytest.raises(UsageError, match="absorb_stream"):
+        session.absorb({"type": "message_start", "message": {}})
+
+
+def test_a_call_without_arguments_has_empty_ones(alice: BoundScope) -> None:
+    session = alice.session("s", model="gpt-4o-mini")
+    session.prepare(HELLO)
+    called = {"id": "a", "type": "function", "function": {"name": "ping", "arguments": None}}
+    reply = session.absorb({"role": "assistant", "content": None, "tool_calls": [called]})
+    assert [(each.name, each.arguments) for each in reply.tool_calls] == [("ping", "{}")]
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ([{"role": "user"}], r"messages\[0\] .*no content"),
+        ([{"role": "user", "content": 5}], "content of type int"),
+        ("hello", "not a list"),
+        ({"role": "user", "content": "x"}, "not a list"),
+        ([], "no message to send"),
+    ],
+)
+def test_messages_that_are_none_are_named(alice: BoundScope, wire: Wire, messages: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        alice.session("s", model=MODELS[wire]).prepare(messages)
+
+
+def test_a_coroutine_and_a_stream_are_named(alice: BoundScope) -> None:
+    async def create() -> dict[str, Any]:
+        return {}
+
+    session = alice.session("s", model="gpt-4o-mini")
+    session.prepare(HELLO)
+    waiting = create()
+    with pytest.raises(UsageError, match="await"):
+        session.absorb(waiting)
+    waiting.close()
+    with pytest.raises(UnsupportedError, match="absorb_stream"):
+        session.absorb(iter([]))
+
+
+def test_tools_are_checked(alice: BoundScope, wire: Wire) -> None:
+    def opened(*tools: Any) -> None:
+        alice.session("s", model=MODELS[wire], tools=list(tools))
+
+    opened(tool("weather", wire))
+    with pytest.raises(UsageError, match=f"wire='{OTHER[wire]}'"):
+        opened(tool("weather", OTHER[wire]))
+    with pytest.raises(UsageError, match="a name of Offprompt's own"):
+        opened(tool("mem_read", wire))
+    with pytest.raises(UsageError, match=r"tools\[0\] is a builtin"):
+        opened(print)
+
+
+def test_show_takes_a_list_and_unknown_names_are_warned_of(talk: NewTalk) -> None:
+    one = talk()
+    with pytest.raises(UsageError, match=r"show=\['city'\]"):
+        one.session.prepare(HELLO, show="city")
+    reply = one.turn("Hi", "Hello.", show=["nope"])
+    assert any("nope" in warning for warning in reply.warnings)
+
+
+def test_a_forgotten_reply_is_a_warning(talk: NewTalk) -> None:
+    one = talk()
+    one.turn("My name is Bo", "Hello Bo.")
+    del one.messages[1:]
+    one.messages.append({"role": "user", "content": "What now?"})
+    one.requests.clear()
+    one.prepare()
+    assert any("reply.messages" in warning for warning in one.absorb("Hm.").warnings)
+
+
+def test_a_reply_forgotten_within_the_loop_is_a_warning(talk: NewTalk) -> None:
+    one = talk()
+    one.messages.append({"role": "user", "content": "My name is Bo"})
+    one.prepare()
+    assert not one.absorb(call("mem_write", slot="user_name", value="Bo")).done
+    one.prepare()
+    assert any("reply.messages" in warning for warning in one.absorb("Hm.").warnings)
+
+
+def test_a_repeated_request_an_edit_and_a_branch_are_no_forgetting(talk: NewTalk) -> None:
+    one = talk()
+    one.turn("First", "One.")
+    one.turn("Second", "Two.")
+    del one.messages[3:]
+    one.requests.clear()
+    assert one.go("Two again.").warnings == ()
+    del one.messages[2:]
+    one.messages.append({"role": "user", "content": "Second, edited"})
+    one.requests.clear()
+    assert one.go("Three.").warnings == ()
