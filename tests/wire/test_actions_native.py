@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from anthropic.types import Message
 from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
 
 from offprompt.wire.actions import parse_actions
 
@@ -146,3 +147,61 @@ def test_reasoning_fields_are_never_read() -> None:
     assert (parsed.actions, parsed.text) == ((), "ok")
     parsed = parse_actions({"role": "assistant", "content": [{"type": "reasoning", "text": call}, text("ok")]})
     assert (parsed.actions, parsed.text) == ((), "ok")
+
+
+def response(*items: dict[str, Any], status: str = "completed") -> dict[str, Any]:
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 0,
+        "model": "m",
+        "status": status,
+        "output": list(items),
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": {},
+        "temperature": 1.0,
+        "top_p": 1.0,
+    }
+
+
+def function_call(name: str, arguments: str, call_id: str = "c1", status: str = "completed") -> dict[str, Any]:
+    call = {"type": "function_call", "id": "fc_1", "call_id": call_id, "name": name, "arguments": arguments}
+    return {**call, "status": status}
+
+
+def spoken(value: str) -> dict[str, Any]:
+    part = {"type": "output_text", "text": value, "annotations": []}
+    return {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]}
+
+
+def test_a_response_as_dict_output_list_and_sdk_object() -> None:
+    raw = response(
+        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": '{"action":"mem_forget"}'}]},
+        spoken("我来看。"),
+        function_call("mem_read", '{"key": "城市"}'),
+        function_call("pay", "{}", "c2"),
+        spoken(' {"action":"mem_read","slot":"city"}'),
+    )
+    for reply in (raw, raw["output"], Response.model_validate(raw)):
+        parsed = parse_actions(reply)
+        assert [(a.name, dict(a.arguments), a.where, a.call_id) for a in parsed.actions] == [
+            ("mem_read", {"slot": "city"}, "text[5:40]", ""),
+            ("mem_read", {"slot": "城市"}, "output[2]", "c1"),
+        ]
+        assert parsed.text == "我来看。 "
+
+
+def test_a_response_cut_off_in_a_call_refuses_it() -> None:
+    whole, cut = function_call("mem_read", '{"slot":"a"}'), function_call("mem_write", "{}", "c2")
+    for reply in (
+        response(whole, cut, status="incomplete"),
+        response(whole, function_call("mem_write", "{}", "c2", "incomplete")),
+    ):
+        parsed = parse_actions(reply)
+        assert [action.call_id for action in parsed.actions] == ["c1"]
+        assert [(refusal.call_id, "cut off" in refusal.why) for refusal in parsed.refused] == [("c2", True)]

@@ -25,9 +25,9 @@ RAWS: list[str] = [
 CALL = '{"name":"search","arguments":{"q":"茶"}}'
 TOKENS = (
     "<tool_call> </tool_call> <think> </think> ` `` ``` ```json⏎ ```python⏎ ```tool_code⏎ ~~~ { } [ ] ( ) ⏎ ⏎⏎ 茶 "
-    "hello search(q='a') [search(q='茶')] call: call:search{q:1} Action:␠search⏎ Action␠Input:␠{} 行动： commentary␠ json "
-    "to=functions.search␠ assistant commentary␠to=functions.search␠json{} analysis final >>>search⏎ search⏎{ [ARGS] "
-    "[TOOL_CALLS] <function=search> </function> <parameter=q> < >␠ ⏎>␠ User:␠ functools[ “ ” ◁think▷ ◁/think▷ ␠ "
+    "hello search(q='a') [search(q='茶')] call: call:search{q:1} Action:␠search⏎ Action␠Input:␠{} 行动： commentary␠ "
+    "json to=functions.search␠ assistant commentary␠to=functions.search␠json{} analysis final >>>search⏎ search⏎{ "
+    "[ARGS] [TOOL_CALLS] <function=search> </function> <parameter=q> < >␠ ⏎>␠ User:␠ functools[ “ ” ◁think▷ ◁/think▷ ␠ "
     "⏎Observation:␠x [link](u) e.g.␠ </invoke> <|channel|> <|message|> <|call|> <|start|>assistant <|python_tag|> "
     "<|tool_call_begin|>"
 )

@@ -10,7 +10,7 @@ from typing import Any
 from offprompt.records import as_dict, as_list
 from offprompt.wire._calls import BadCall, call_of, known
 from offprompt.wire._envelope import Envelope
-from offprompt.wire._lenient import UnreadableError, read_object
+from offprompt.wire._lenient import UnreadableError, read_object, strict_object
 from offprompt.wire._literal import CUT, read_literal
 
 
@@ -124,17 +124,20 @@ def _typed(raw: str, is_text: str | None) -> Any:
 
 
 def _said(raw: str) -> Any:
-    """A value in JSON, or as Python writes it."""
+    """A value in JSON, or as Python writes it; then in what is nearly JSON."""
     body = raw.strip()
-    try:
-        # As a member, so that every kind of value is read by the one reader of JSON.
-        found = read_object(f'{{"value":{body}}}')
-    except UnreadableError:
-        pass
-    else:
-        if found.end == len(body) + len('{"value":}') and len(found.value) == 1:
-            return found.value["value"]
-    value, end = read_literal(body, 0)
-    if end < len(body):
-        raise UnreadableError("it holds something that is no value", end)
-    return value
+    # As a member, so that every kind of value is read by the one reader of JSON.
+    member = f'{{"value":{body}}}'
+    found = strict_object(member, 0)
+    if found is None:
+        try:
+            value, end = read_literal(body, 0)
+        except UnreadableError:
+            found = read_object(member)
+        else:
+            if end == len(body):
+                return value
+            found = read_object(member)
+    if found.end != len(member) or len(found.value) != 1:
+        raise UnreadableError("it holds something that is no value", found.end)
+    return found.value["value"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -42,12 +43,18 @@ def plain(reply: object) -> object:
 
 
 def reply_parts(reply: object) -> Parts:
-    """The parts of text, a chat completion, a choice, an assistant message, an Anthropic message; else nothing."""
+    """The parts of text, a chat completion, a choice, an assistant message, an Anthropic message, an OpenAI response.
+
+    Also a list of a response's output items; anything else has no parts.
+    """
     if isinstance(reply, str):
         return Parts(reply)
     message = as_dict(plain(reply))
     if message is None:
-        return Parts()
+        return _response(as_list(reply) or [], cut=False)
+    output = as_list(message.get("output"))
+    if output is not None:
+        return _response(output, cut=message.get("status") == "incomplete")
     choices = as_list(message.get("choices"))
     if choices:
         message = as_dict(plain(choices[0])) or {}
@@ -57,7 +64,6 @@ def reply_parts(reply: object) -> Parts:
     if isinstance(content, str):
         return Parts(content, _tool_calls(message))
     blocks = [as_dict(plain(block)) or {} for block in as_list(content) or ()]
-    texts = [block.get("text") for block in blocks if block.get("type") in ("text", "output_text")]
     cut = message.get("stop_reason") == "max_tokens"
     used = tuple(
         NativeCall(
@@ -66,7 +72,37 @@ def reply_parts(reply: object) -> Parts:
         for at, block in enumerate(blocks)
         if block.get("type") == "tool_use"
     )
-    return Parts("".join(text for text in texts if isinstance(text, str)), (*_tool_calls(message), *used))
+    return Parts("".join(_texts(blocks)), (*_tool_calls(message), *used))
+
+
+def _response(items: list[Any], *, cut: bool) -> Parts:
+    """The output items of an OpenAI response: its calls, and the text of its messages; reasoning is not read."""
+    texts: list[str] = []
+    calls: list[NativeCall] = []
+    for at, raw in enumerate(items):
+        item = as_dict(plain(raw)) or {}
+        if item.get("type") == "function_call":
+            ends_here = item.get("status") == "incomplete" or (cut and at == len(items) - 1)
+            call_id = item.get("call_id")
+            calls.append(
+                NativeCall(
+                    str(item.get("name")),
+                    item.get("arguments"),
+                    f"output[{at}]",
+                    call_id if isinstance(call_id, str) else "",
+                    ends_here,
+                )
+            )
+        elif item.get("type") == "message" and item.get("role", "assistant") == "assistant":
+            content = item.get("content")
+            texts += [content] if isinstance(content, str) else _texts(as_list(content) or ())
+    return Parts("".join(texts), tuple(calls))
+
+
+def _texts(blocks: Iterable[Any]) -> list[str]:
+    parts = [as_dict(plain(block)) or {} for block in blocks]
+    texts = [part.get("text") for part in parts if part.get("type") in ("text", "output_text")]
+    return [text for text in texts if isinstance(text, str)]
 
 
 def _tool_calls(message: dict[str, Any]) -> tuple[NativeCall, ...]:

@@ -89,6 +89,7 @@ class _Walk:
     line_known: int = 0
     limit: int = 0
     floor: int = 0
+    stopped: bool = False
 
 
 def find_envelopes(text: str, names: Collection[str]) -> list[Envelope]:
@@ -161,9 +162,11 @@ def _keep(walk: _Walk, found: Envelope) -> None:
     walk.pos = max(found.end, found.start + 1)
     if _is_quoted(walk, found) and not any(isinstance(call, BadCall) for call in found.calls):
         return
-    if found.stops:
+    if found.stops and not walk.stopped:
+        # Once: the first invention behind the first action is the first behind any.
         invented = INVENTED.search(walk.text, walk.pos)
-        walk.limit = min(walk.limit, invented.start() if invented else walk.limit)
+        walk.limit = invented.start() if invented else walk.limit
+        walk.stopped = True
     if walk.reasoning:
         found = _refused(found, UNENDED_REASONING)
     if found.calls:

@@ -26,12 +26,15 @@ class _Found:
 def parse_actions(reply: object, *, names: Iterable[str] = MEMORY_ACTIONS) -> Parsed:
     """A model's reply taken apart: the calls it makes under those names, its text without them, what was refused.
 
-    reply    text; or as SDK object or dict: an OpenAI chat completion, choice or message, an Anthropic message.
-    Native   `tool_calls` and `tool_use` blocks of those names; those of other names are the client's, left alone.
-    In text  JSON objects, bare, in prose, in fences or in `<tool_call>`: the name under name, action, tool, tool_name
-             or function, the arguments under arguments, parameters, args or input (object or JSON text), or flat.
-             Reasoning, inline code, and code in a language are no calls. A call that stands in the text as well as
-             natively counts once. `where` of a call in text is its characters in the whole text.
+    reply    text; or as SDK object or dict: an OpenAI chat completion, choice or message, an OpenAI response or the
+             list of its output items, an Anthropic message.
+    Native   `tool_calls`, `tool_use` blocks and `function_call` items of those names; those of other names are the
+             client's, left alone.
+    In text  JSON objects, bare, in prose or in any family's marks: the name under name, action, tool, tool_name or
+             function, the arguments under arguments, parameters, args, input or action_input (object or JSON text),
+             or flat; and the dialects of docs/actions.md. Reasoning, quotations, code and examples are no calls. A
+             call that stands in the text as well as natively counts once. `where` of a call in text is its characters
+             in the whole text.
     Memory   of `mem_*` calls, `key` and `name` mean `slot`, `content` means `value`, `q` means `query`.
     Refused  with the reason, never run: what is cut off, has two meanings, holds NaN, or has arguments that are not
              an object.

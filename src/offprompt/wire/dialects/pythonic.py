@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from typing import Final
 
 from offprompt.wire._calls import BadCall, Call, call_of, known
 from offprompt.wire._envelope import Dialect, Envelope
 from offprompt.wire._lenient import UnreadableError
 from offprompt.wire._literal import CUT, read_arguments
 from offprompt.wire._marks import NAME
+
+MAX_BROKEN_CHARS: Final = 2000
+"""How far behind a fault in a call the next call of its list is looked for."""
 
 _CALL = re.compile(rf"\s*({NAME})\(")
 _NEXT = re.compile(r"\s*(?:,|(\]+))")
@@ -45,7 +49,7 @@ def _member(text: str, header: re.Match[str], names: Collection[str], calls: lis
     except UnreadableError as exc:
         if name is not None:
             calls.append(BadCall(name, exc.why))
-        mark = _RESUME.search(text, exc.end)
+        mark = _RESUME.search(text, exc.end, exc.end + MAX_BROKEN_CHARS)
         body = text[header.end() : mark.start()].rstrip() if mark else ""
         if mark is None or not _WHOLE_VALUE.search(body) or any(body.count(quote) % 2 for quote in "\"'"):
             return len(text)
