@@ -1,0 +1,153 @@
+"""StrictUpstream: a provider's API around a stand-in model, which refuses what the provider would refuse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from offprompt.models.tokenizers import estimate
+from offprompt.records import as_dict, as_list, compact
+from offprompt.testing.strict_binding import reasoning_faults, sign_reasoning, sign_thinking, thinking_faults
+from offprompt.testing.strict_cache import Counted, PromptCache, prompt_units
+from offprompt.testing.strict_chat import chat_faults
+from offprompt.testing.strict_chunks import Delivery, StrictWire, split_reply
+from offprompt.testing.strict_messages import message_faults
+from offprompt.testing.strict_replies import Said, SaidCall, reply_from, usage_of
+from offprompt.testing.strict_responses import response_faults
+from offprompt.testing.strict_rules import Fault
+from offprompt.wire.prices import PriceSheet
+
+__all__ = ["Delivery", "RefusedError", "Said", "SaidCall", "StrictUpstream"]
+
+Model: TypeAlias = Callable[..., "Said | str | Mapping[str, Any]"]
+WHOLE: Final = Delivery()
+CLIENT_OPTIONS: Final = ("timeout", "extra_headers", "extra_query", "extra_body")
+
+
+class RefusedError(Exception):
+    """The provider's answer is not a reply: an HTTP status and the JSON that it sends with it."""
+
+    def __init__(self, status: int, body: dict[str, Any]) -> None:
+        self.status, self.body = status, body
+        super().__init__(f"{status}: {compact(body)}")
+
+
+class StrictUpstream:
+    """One wire of a provider, as a plain callable that takes a request's keyword arguments.
+
+    wire      `openai` (chat completions), `responses` (OpenAI's), `anthropic` (messages).
+    model     called with the request's fields as keyword arguments, such as `ScriptedModel`; says `Said`, a text, or
+              a reply in the wire's shape, whose missing fields are filled in.
+    sheet     the profile *cache*: counts what is read from and written to the prompt cache, by the sheet's minimum
+              and step. None: nothing is cached.
+    binding   the profile *binding*: thoughts are signed over the prompt that they were made with, and a request that
+              brings them back behind another prompt is refused.
+    delivery  how streams come; may be set anew at any time. count: tokens of a text, by default an estimate.
+    Keeps     `requests`: the bodies that came, in order; `faults`: why requests were refused, one text a reason.
+    """
+
+    def __init__(
+        self,
+        wire: StrictWire,
+        model: Model,
+        *,
+        sheet: PriceSheet | None = None,
+        binding: bool = False,
+        delivery: Delivery = WHOLE,
+        count: Callable[[str], int] = estimate,
+    ) -> None:
+        self.wire: StrictWire = wire
+        self.delivery = delivery
+        self.requests: list[dict[str, Any]] = []
+        self.faults: list[str] = []
+        self._model, self._binding, self._count = model, binding, count
+        self.cache = None if sheet is None else PromptCache(sheet, count)
+        self._stored: dict[str, list[dict[str, Any]]] = {}
+
+    def __call__(self, **request: Any) -> Any:
+        """A reply as a dict, or for `stream=True` its chunks as an iterator of dicts.
+
+        Raises   RefusedError for a request that the provider would refuse.
+        """
+        extra = as_dict(request.get("extra_body")) or {}
+        body = {key: value for key, value in request.items() if key not in CLIENT_OPTIONS} | extra
+        return self.stream(body) if body.get("stream") else self.answer(body)
+
+    def stream(self, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The chunks of the reply; refused before the first one."""
+        reply = self.answer(body)
+        wanted = bool((as_dict(body.get("stream_options")) or {}).get("include_usage"))
+        return split_reply(reply, self.wire, self.delivery, usage=wanted)
+
+    def answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The whole reply.
+
+        Raises   RefusedError as `__call__`.
+        """
+        given: dict[str, Any] = json.loads(compact(dict(body)))
+        self.requests.append(given)
+        before = self._earlier(given)
+        faults = self._faults(given, before)
+        if faults:
+            self.faults += [fault.message for fault in faults]
+            raise RefusedError(400, error_body(self.wire, faults))
+        number = len(self.requests)
+        asked = {key: value for key, value in given.items() if key not in ("stream", "stream_options")}
+        said = self._model(**asked)
+        reply = reply_from(said, self.wire, number, sign=lambda thought: self._sign(given, before, thought))
+        reply.setdefault("model", given["model"])
+        reply.setdefault("usage", usage_of(self._counted(given, before), self._spoken(reply), self.wire))
+        if self.wire == "responses" and given.get("store", True):
+            self._stored[str(reply["id"])] = [*before, *_input_items(given), *reply["output"]]
+        return reply
+
+    def _earlier(self, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The items that `previous_response_id` stands for."""
+        named = body.get("previous_response_id")
+        if self.wire != "responses" or named is None:
+            return []
+        if named not in self._stored:
+            fault = Fault(f"Previous response with id '{named}' not found.", "previous_response_id")
+            self.faults.append(fault.message)
+            raise RefusedError(400, error_body(self.wire, [fault]))
+        return self._stored[named]
+
+    def _faults(self, body: Mapping[str, Any], before: list[dict[str, Any]]) -> list[Fault]:
+        if self.wire == "openai":
+            return chat_faults(body)
+        if self.wire == "anthropic":
+            return message_faults(body) + (thinking_faults(body) if self._binding else [])
+        bound = reasoning_faults(body, [*before, *_input_items(body)]) if self._binding else []
+        return response_faults(body, before) + bound
+
+    def _sign(self, body: Mapping[str, Any], before: list[dict[str, Any]], thought: str) -> str:
+        if self.wire == "anthropic":
+            return sign_thinking(body, thought)
+        return sign_reasoning(body, [*before, *_input_items(body)], thought)
+
+    def _counted(self, body: Mapping[str, Any], before: list[dict[str, Any]]) -> Counted:
+        whole = {**body, "input": [*before, *_input_items(body)]} if before else body
+        if self.cache is not None:
+            return self.cache.counted(whole, self.wire)
+        return Counted(sum(self._count(unit.text) for unit in prompt_units(whole, self.wire) if unit.counts))
+
+    def _spoken(self, reply: Mapping[str, Any]) -> int:
+        key = {"openai": "choices", "anthropic": "content", "responses": "output"}[self.wire]
+        return max(1, self._count(compact(reply.get(key))))
+
+
+def _input_items(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    given = body.get("input")
+    if isinstance(given, str):
+        return [{"role": "user", "content": given}]
+    return [as_dict(each) or {} for each in as_list(given) or []]
+
+
+def error_body(wire: StrictWire, faults: list[Fault]) -> dict[str, Any]:
+    """A refusal in the provider's words; all reasons in one message."""
+    message = " ".join(fault.message for fault in faults)
+    if wire == "anthropic":
+        return {"type": "error", "error": {"type": "invalid_request_error", "message": message}, "request_id": "req_1"}
+    param = faults[0].field or None
+    return {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": None}}
