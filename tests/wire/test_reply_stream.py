@@ -139,6 +139,20 @@ def test_untouched_chunks_are_passed_on_themselves(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
+def test_of_hidden_calls_nothing_is_looked_up(wire: Wire) -> None:
+    asked: list[str] = []
+
+    def arguments(tool: str) -> ArgumentStream:
+        asked.append(tool)
+        return ArgumentStream(lookup)
+
+    stream = ReplyStream(wire, Filters(lambda: HandleStream(lookup, missing="?"), arguments))
+    reply = reply_of(wire, "x", [("mem_read", {"slot": "[[mem:city]]"}), ("look", {"a": 1})])
+    assert "mem_read" not in compact(list(stream.through(split_reply(reply, wire))))
+    assert asked == ["look"]
+
+
+@pytest.mark.parametrize("wire", WIRES)
 def test_text_flows_while_it_comes(wire: Wire) -> None:
     """Every chunk of plain text is passed on at once; a handle with its last bracket."""
     stream = ReplyStream(wire, filters())

@@ -77,16 +77,18 @@ class MessageFilter:
             block.text = self._filters.text()
         elif fields.get("type") == "tool_use":
             block.hidden = fields.get("name") in self._filters.hidden
-            block.arguments = self._filters.arguments(str(fields.get("name")))
+            block.arguments = None if block.hidden else self._filters.arguments(str(fields.get("name")))
         return block
 
     def _start(self, data: Event) -> list[Event]:
         fields = as_dict(data.get("content_block")) or {}
         block = self._block(fields)
         self._blocks[self._newest] = block
-        given = as_dict(fields.get("input"))
+        if block.hidden:
+            return []
         if block.arguments is not None:
-            if given and not block.hidden:
+            given = as_dict(fields.get("input"))
+            if given:
                 block.out.append(block.arguments.feed(compact(given)))
             block.fields = {**fields, "input": {}}
             return []
