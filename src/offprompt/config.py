@@ -19,6 +19,9 @@ ENV_PREFIX = "OFFPROMPT_"
 OWN_VARIABLES = frozenset({"URL", "KEY", "USER", "CONFIG", "DATA"})
 
 
+_SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+
 def _setting(default: Any, doc: str) -> Any:
     return field(default=default, metadata={"doc": doc})
 
@@ -38,6 +41,8 @@ class Settings:
     session_ttl_s: float = _setting(86400.0, "Sliding life in seconds of slots in session scopes.")
     undo_s: float = _setting(604800.0, "Seconds for which a forget can be undone.")
     session_idle_s: float = _setting(2592000.0, "Seconds after which an idle session, journal and bodies may be swept.")
+    writes_per_minute: int = _setting(10, "Writes of one slot by the model in a minute; 0: any number.")
+    lock_names: bool = _setting(default=False, doc="Models may only write slots that exist.")
     policy: Literal["", "never", "by_handle", "when_asked"] = _setting(
         "", "Policy of slots written without one; empty: chosen from the value; `by_handle` for all is strict."
     )
@@ -145,6 +150,8 @@ def _typed(name: str, value: object, where: str) -> Any:
         if isinstance(value, str):
             return value
         raise UsageError(f"setting {name} = {value!r} in {where}: it must be text")
+    if wanted is bool:
+        return _switch(name, value, where)
     kind = "a whole number" if wanted is int else "a number"
     try:
         number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
@@ -153,3 +160,10 @@ def _typed(name: str, value: object, where: str) -> Any:
     if number is None or not 0 <= number < float("inf") or (wanted is int and number != int(number)):
         raise UsageError(f"setting {name} = {value!r} in {where}: it must be {kind} of 0 or more")
     return wanted(number)
+
+
+def _switch(name: str, value: object, where: str) -> bool:
+    text = str(value).lower()
+    if text not in _SWITCHES:
+        raise UsageError(f"setting {name} = {value!r} in {where}: it must be true or false")
+    return _SWITCHES[text]

@@ -65,10 +65,14 @@ class SlotStore(Protocol):
                names both); trust `tool` over a current value of trust `user`. Versions go up by one and are never
                reused while the slot is there; a put over a forgotten slot goes on counting and shows it again.
                limits.keep_versions versions are kept, and the newest of each trust beyond that.
+               ConflictError too: trust `tool` in the shared scope; source `model` over a locked slot, hidden or not.
+               LimitError too: more than limits.model_writes puts of source `model` on one slot in 60 s (0: any number).
     Forget     hides; history then has no values; undone within limits.undo_s. A `tool` forget of a `user` value is
-               a ConflictError.
+               a ConflictError, so is a forget of source `model` of a locked slot.
+    Guard      places belong to policy `never`: UsageError for another one's, and a put of another policy drops them, as
+               one over a forgotten slot does. The lock stays as long as the slot is there, or hidden.
     Values     what is returned is the caller's own: changing it changes nothing in the store, and the reverse.
-    Events     each put, touching get, forget, restore, erase and non-empty sweep leaves one event in the same
+    Events     each put, touching get, forget, restore, guard, erase and non-empty sweep leaves one event in the same
                transaction; those of touching gets may be kept back until the next change, `flush` or `close`.
     Safety     any number of threads and processes; a store that is busy is waited for, then BackendError.
                Acknowledged means stored, as far as the engine's durability says.

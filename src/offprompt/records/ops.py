@@ -9,7 +9,18 @@ from typing import Any, Generic, Literal, TypeVar
 from offprompt.records.event import Event
 from offprompt.records.json import Json
 from offprompt.records.scope import Scope
-from offprompt.records.slot import DEFAULT, Default, Policy, Slot, SlotLimits, SlotQuery, SlotVersion, Source, Trust
+from offprompt.records.slot import (
+    DEFAULT,
+    Default,
+    Place,
+    Policy,
+    Slot,
+    SlotLimits,
+    SlotQuery,
+    SlotVersion,
+    Source,
+    Trust,
+)
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -85,6 +96,7 @@ class ForgetSlot(SlotOp[bool]):
     actor: str = "app"
     if_version: int | None = None
     trust: Trust = "user"
+    source: Source = "app"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +107,22 @@ class RestoreSlot(SlotOp[Slot]):
     name: str
     actor: str = "app"
     limits: SlotLimits = field(default_factory=SlotLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class GuardSlot(SlotOp[Slot]):
+    """Change what models may do with a slot; value and version stay. NotFoundError if there is none.
+
+    allow, disallow  places to add, then to take away; what is there, or not there, already changes nothing.
+    locked           None keeps it.
+    """
+
+    scope: Scope
+    name: str
+    allow: tuple[Place, ...] = ()
+    disallow: tuple[Place, ...] = ()
+    locked: bool | None = None
+    actor: str = "app"
 
 
 @dataclass(frozen=True, slots=True)

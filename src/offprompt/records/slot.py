@@ -68,12 +68,31 @@ def fold_name(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a `never` slot's handle resolves: one string of one tool's arguments.
+
+    argument  a JSON pointer into the arguments (`/headers/Authorization`), as `wire.places.clean_place` makes it.
+    host      not empty: only while all URLs of the call name exactly this host; see `wire.places.hosts_of`.
+    """
+
+    tool: str
+    argument: str
+    host: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.tool} {self.argument}" + (f" {self.host}" if self.host else "")
+
+
+@dataclass(frozen=True, slots=True)
 class Slot:
     """The current version of a slot.
 
     Units    created_at, updated_at, used_at, expires_at, forgotten_at: seconds since 1970 by the store's clock;
              ttl_s seconds; importance 0 to 1; bytes: UTF-8 bytes of the value's text.
              `sliding`: a read moves expires_at to the read's time + ttl_s.
+    allow    places where the handle of a `never` slot resolves; of other policies always empty.
+    locked   models may neither write nor forget it.
+    recent   times of the model's writes within the last minute before the newest, oldest first.
     """
 
     scope: Scope
@@ -97,6 +116,9 @@ class Slot:
     schema: Mapping[str, Any] | None = None
     parts: int = 0
     forgotten_at: float | None = None
+    allow: tuple[Place, ...] = ()
+    locked: bool = False
+    recent: tuple[float, ...] = ()
 
     @property
     def kind(self) -> Literal["text", "json"]:
@@ -121,12 +143,13 @@ class SlotVersion:
 
 @dataclass(frozen=True, slots=True)
 class SlotLimits:
-    """What a write may not exceed; the settings' values."""
+    """What a write may not exceed; the settings' values. model_writes: by the model, of one slot in a minute."""
 
     max_slots: int = 64
     max_bytes: int = 4096
     keep_versions: int = 10
     undo_s: float = 7 * 86400
+    model_writes: int = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class Kit:
     def limits(self) -> SlotLimits:
         """The limits of a write."""
         own = self.settings
-        return SlotLimits(own.max_slots, own.max_value_bytes, own.keep_versions, own.undo_s)
+        return SlotLimits(own.max_slots, own.max_value_bytes, own.keep_versions, own.undo_s, own.writes_per_minute)
 
 
 class SlotWriter:

@@ -22,32 +22,27 @@ from offprompt.records import (
     LogEvents,
     Policy,
     RestoreSlot,
-    Scope,
     Slot,
     SlotHistory,
-    SlotOp,
     SlotQuery,
     SlotVersion,
     clean_name,
     fold_name,
 )
+from offprompt.service.guards import Guards
 from offprompt.service.ranking import rank, rank_score
-from offprompt.service.slot_writer import Kit, SlotWriter, Writer, check_no_part, part_names
+from offprompt.service.slot_writer import SlotWriter, Writer, check_no_part, part_names
 from offprompt.service.values import checked_options, checked_tags, checked_value
 
 MISSING: Final = object()
 
 
-class Slots:
+class Slots(Guards):
     """The slots of one scope. Writes go to exactly this scope; reads find what it inherits, most specific first.
 
     Thread-safe; cost: one transaction per call. Names are given in any spelling that folds to the stored one
     for reading; a write must spell it as stored.
     """
-
-    def __init__(self, kit: Kit, scope: Scope) -> None:
-        self._kit = kit
-        self.scope = scope
 
     def write(
         self,
@@ -135,7 +130,7 @@ class Slots:
         """Hide the slot under that name (`undo` brings it back within `undo_s`); returns its name as stored.
 
         Raises   NotFoundError if there is none; NameInvalidError for a part of a split slot; ConflictError if the
-                 version differs or the trust is lower.
+                 version differs, the trust is lower, or the writer is the model and the name locked.
         """
         writer = writer or Writer()
         slot = self._find(clean_name(name))
@@ -143,12 +138,14 @@ class Slots:
             raise self._nothing(name)
         check_no_part(self._kit.slots, slot.scope, slot.name)
         try:
-            ops: list[SlotOp[Any]] = [ForgetSlot(slot.scope, slot.name, writer.actor, if_version, writer.trust)]
-            ops += [
-                ForgetSlot(slot.scope, part, writer.actor, None, writer.trust)
-                for part in part_names(slot.name, slot.parts)
-            ]
-            self._kit.slots.batch(ops)
+            names = [slot.name, *part_names(slot.name, slot.parts)]
+            versions = [if_version, *[None] * slot.parts]
+            self._kit.slots.batch(
+                [
+                    ForgetSlot(slot.scope, each, writer.actor, version, writer.trust, writer.source)
+                    for each, version in zip(names, versions, strict=True)
+                ]
+            )
         except UsageError as exc:
             self._log("slot.forget", slot.name, writer.actor, type(exc).__name__)
             raise
@@ -219,10 +216,6 @@ class Slots:
             slot = run(self._kit.slots, GetSlot(self.scope, name))
             chosen += [name, *part_names(name, slot.parts if slot else 0)]
         return run(self._kit.slots, EraseSlots(self.scope, tuple(chosen) if names else None, within))
-
-    def _find(self, name: str) -> Slot | None:
-        ops = [GetSlot(scope, name) for scope in self.scope.inherited()]
-        return next((slot for slot in self._kit.slots.batch(ops) if slot is not None), None)
 
     def _whole(self, slot: Slot) -> Slot:
         """The slot with its parts joined."""

@@ -22,6 +22,7 @@ from offprompt.records import (
     clean_name,
     fold_name,
 )
+from offprompt.stores._guards import check_lock, check_shared, recent_writes
 from offprompt.stores._values import own_schema, storable, stored_value
 
 Outcome: TypeAlias = Literal["written", "forgotten", "restored"]
@@ -87,7 +88,7 @@ def plan_put(
 
     marks       the kept versions of the row. count_live: the live slots of the scope, asked only for a new one.
     Hidden      a put over a forgotten slot goes on with its versions; tags, importance, schema, life, uses and
-                created_at begin anew, since nothing was there for the writer to keep.
+                created_at, allow begin anew, since nothing was there for the writer to keep; the lock stays.
     Raises      NameInvalidError, LimitError, ConflictError, UsageError as the contract says.
     """
     name = clean_name(op.name)
@@ -97,9 +98,12 @@ def plan_put(
         raise NameInvalidError(
             name, f"is the same as the name {current.name!r} once folded", f"write {current.name!r}, or another name"
         )
+    check_lock(op.source, held)
     check_version(name, current, op.if_version)
     if current is not None and current.trust == "user" and op.trust == "tool":
         raise _untrusted(name, "replace", "write another name, or let the user or the application write it")
+    check_shared(op, name)
+    recent = recent_writes(op, name, held, now)
     text, value = stored_value(name, op.value)
     size = len(text.encode())
     if size > op.limits.max_bytes:
@@ -120,7 +124,8 @@ def plan_put(
         )
     version = held.version + 1 if held is not None else 1
     slot = _written(op, name, value, current, now)
-    slot = replace(slot, version=version, bytes=size)
+    locked = held is not None and held.locked
+    slot = replace(slot, version=version, bytes=size, locked=locked, recent=recent)
     kept = [*(marks if held is not None else ()), Mark(version, op.trust, op.op_key)]
     drop = _surplus(kept, op.limits.keep_versions)
     return PlannedPut(slot, op.op_key, drop, fresh=held is None)
@@ -129,13 +134,14 @@ def plan_put(
 def plan_forget(op: ForgetSlot, row: Slot | None, *, now: float) -> Slot | None:
     """The slot hidden, or None if it is not there.
 
-    Raises   ConflictError for another version, or for a `tool` forget of what the user said.
+    Raises   ConflictError for another version, a `tool` forget of what the user said, a model's of a locked one.
     """
     current = row if row is not None and is_live(row, now) else None
     if op.if_version is not None:
         check_version(op.name, current, op.if_version)
     if current is None:
         return None
+    check_lock(op.source, current)
     if op.trust == "tool" and current.trust == "user":
         raise _untrusted(current.name, "hide", "let the user or the application forget it")
     return replace(current, forgotten_at=now)
@@ -261,6 +267,7 @@ def _written(op: PutSlot, name: str, value: Json, current: Slot | None, now: flo
         used_at=current.used_at if current is not None else None,
         schema=own_schema(name, _first(op.schema, current.schema if current is not None else None, None)),
         parts=op.parts,
+        allow=current.allow if current is not None and op.policy == "never" else (),
     )
 
 

@@ -12,6 +12,7 @@ from offprompt.records import (
     Event,
     ForgetSlot,
     GetSlot,
+    GuardSlot,
     ListSlots,
     LogEvents,
     PutSlot,
@@ -26,6 +27,7 @@ from offprompt.records import (
     fold_name,
 )
 from offprompt.stores import _rules as rules
+from offprompt.stores._guards import plan_guard
 from offprompt.stores._values import storable
 
 READ_OPS: Final = (GetSlot, ListSlots, SlotHistory)
@@ -65,6 +67,10 @@ class SlotTable(Protocol):
 
     def show(self, slot: Slot, outcome: rules.Outcome) -> None:
         """Store the slot's forgotten_at, and what became of its current version."""
+        ...
+
+    def guard(self, slot: Slot) -> None:
+        """Store the slot's places and lock."""
         ...
 
     def touch(self, before: Slot, after: Slot, event: Event) -> None:
@@ -108,6 +114,8 @@ def _run(table: SlotTable, op: SlotOp[Any], now: float) -> Any:
             return _forget(table, op, now)
         case RestoreSlot():
             return _restore(table, op, now)
+        case GuardSlot():
+            return _guard(table, op, now)
         case EraseSlots():
             return _erase(table, op, now)
         case SweepSlots():
@@ -186,6 +194,18 @@ def _restore(table: SlotTable, op: RestoreSlot, now: float) -> Slot:
     slot = rules.plan_restore(op, row, now=now, count_live=lambda: table.count_live(op.scope, now))
     table.show(slot, "restored")
     table.log([event(slot)])
+    return slot
+
+
+def _guard(table: SlotTable, op: GuardSlot, now: float) -> Slot:
+    event = _timer(now, op.scope, "slot.guard", op.actor)
+    row = table.load(op.scope, rules.lookup_form(op.name))
+    slot = plan_guard(op, row if row is not None and rules.is_live(row, now) else None)
+    table.guard(slot)
+    done = [f"allow {place}" for place in op.allow] + [f"disallow {place}" for place in op.disallow]
+    if op.locked is not None:
+        done.append("lock" if op.locked else "unlock")
+    table.log([event(slot, why="; ".join(done))])
     return slot
 
 

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from offprompt.records import Event, Scope, Slot, SlotVersion, fold_name
+from offprompt.records import Event, Place, Scope, Slot, SlotVersion, fold_name
 from offprompt.stores._values import storable
 
 SLOT_ROWS: Final = (
     "SELECT s.app, s.user, s.agent, s.session, s.name, v.value, s.version, v.policy, v.trust, v.source, v.actor, "
     "s.created_at, v.written_at, v.bytes, s.expires_at, s.ttl_s, s.sliding, s.tags, s.importance, s.uses, s.used_at, "
-    "s.schema, s.parts, s.forgotten_at "
+    "s.schema, s.parts, s.forgotten_at, s.allow, s.locked, s.recent "
     "FROM slots s JOIN versions v USING (app, user, agent, session, folded, version) "
 )
 THE_SLOT: Final = "app = ? AND user = ? AND agent = ? AND session = ? AND folded = ?"
@@ -37,6 +37,9 @@ def slot_of(row: Sequence[Any]) -> Slot:
         schema=None if row[21] is None else json.loads(row[21]),
         parts=row[22],
         forgotten_at=row[23],
+        allow=tuple(Place(*place) for place in json.loads(row[24])),
+        locked=bool(row[25]),
+        recent=tuple(json.loads(row[26])),
     )
 
 
@@ -58,7 +61,16 @@ def slot_values(slot: Slot) -> tuple[Any, ...]:
         None if slot.schema is None else json.dumps(slot.schema),
         slot.parts,
         slot.forgotten_at,
+        allow_text(slot),
+        slot.locked,
+        json.dumps(slot.recent),
     )
+
+
+def allow_text(slot: Slot) -> str:
+    """The slot's places as JSON: a list of [tool, argument, host]."""
+    places = [[place.tool, place.argument, place.host] for place in slot.allow]
+    return json.dumps(places, ensure_ascii=False, separators=(",", ":"))
 
 
 def version_values(slot: Slot, op_key: str | None) -> tuple[Any, ...]:

@@ -81,7 +81,14 @@ _FORMAT_1: Final = (
     """,
 )
 
-MIGRATIONS: Final = (_FORMAT_1,)
+# What models may do with a slot: places of its handle, the lock of its name, the times of their newest writes.
+_FORMAT_2: Final = (
+    "ALTER TABLE slots ADD COLUMN allow TEXT NOT NULL DEFAULT '[]'",
+    "ALTER TABLE slots ADD COLUMN locked INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE slots ADD COLUMN recent TEXT NOT NULL DEFAULT '[]'",
+)
+
+MIGRATIONS: Final = (_FORMAT_1, _FORMAT_2)
 FORMAT: Final = len(MIGRATIONS)
 """The format that this program writes; `PRAGMA user_version` of the file."""
 

@@ -14,6 +14,7 @@ from offprompt.stores._sqlite_rows import (
     SLOT_ROWS,
     THE_SCOPE,
     THE_SLOT,
+    allow_text,
     event_of,
     event_values,
     in_subtree,
@@ -88,7 +89,7 @@ class SqliteTable:
             self.remove(slot.scope, folded)
         for version in planned.drop:
             self._sql("DELETE FROM versions WHERE " + THE_SLOT + " AND version = ?", (*slot.scope.key, folded, version))
-        self._sql(f"INSERT OR REPLACE INTO slots VALUES ({_marks(18)})", slot_values(slot))
+        self._sql(f"INSERT OR REPLACE INTO slots VALUES ({_marks(21)})", slot_values(slot))
         self._sql(f"INSERT INTO versions VALUES ({_marks(15)})", version_values(slot, planned.op_key))
 
     def show(self, slot: Slot, outcome: rules.Outcome) -> None:
@@ -97,6 +98,10 @@ class SqliteTable:
         self._sql(
             "UPDATE versions SET outcome = ? WHERE " + THE_SLOT + " AND version = ?", (outcome, *key, slot.version)
         )
+
+    def guard(self, slot: Slot) -> None:
+        key = (*slot.scope.key, fold_name(slot.name))
+        self._sql("UPDATE slots SET allow = ?, locked = ? WHERE " + THE_SLOT, (allow_text(slot), slot.locked, *key))
 
     def touch(self, before: Slot, after: Slot, event: Event) -> None:
         if self._waiting is not None:

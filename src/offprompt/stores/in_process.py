@@ -246,6 +246,11 @@ class _Table:
         *before, (current, op_key) = row.versions
         self._set(slot.scope.key, folded, _Row(_copy(slot), (*before, (replace(current, outcome=outcome), op_key))))
 
+    def guard(self, slot: Slot) -> None:
+        folded = fold_name(slot.name)
+        row = self.scopes[slot.scope.key][folded]
+        self._set(slot.scope.key, folded, replace(row, slot=_copy(slot)))
+
     def touch(self, before: Slot, after: Slot, event: Event) -> None:
         folded = fold_name(before.name)
         row = self.scopes[after.scope.key][folded]

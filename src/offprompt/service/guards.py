@@ -1,0 +1,70 @@
+"""What the application lets models do with slots: places of handles, locked names."""
+
+from __future__ import annotations
+
+from offprompt.errors import NotFoundError, UsageError
+from offprompt.protocols import run
+from offprompt.records import Event, GetSlot, GuardSlot, LogEvents, Place, Scope, Slot, clean_name
+from offprompt.service.slot_writer import Kit, check_no_part
+from offprompt.wire.places import clean_place
+
+
+class Guards:
+    """The part of `Slots` that says what models may do. Changes are made in exactly this scope, without a version."""
+
+    def __init__(self, kit: Kit, scope: Scope) -> None:
+        self._kit = kit
+        self.scope = scope
+
+    def allow(self, name: str, tool: str, argument: str, *, host: str = "") -> Slot:
+        """Let the handle of a `never` slot resolve in one more place; everywhere else it stays refused.
+
+        tool      the tool's name. argument: one string of its arguments: a top-level name (`token`), or a JSON pointer
+                  (`/headers/Authorization`, `/lines/0`). The handle may stand in a longer text there.
+        host      only while all URLs of the call name exactly this host, and at least one does; with a port if it is
+                  not the scheme's own (`api.example.com:8443`). What counts as a URL: docs/concepts.md.
+        From when  sessions that begin later name the slot; in one that is open the model finds it by `mem_search`.
+        Raises    NotFoundError, NameInvalidError for a part of a split slot, LimitError beyond 16 places, UsageError
+                  for a slot of another policy or a place that is none.
+        """
+        return self._guard(GuardSlot(self.scope, clean_name(name), allow=(clean_place(tool, argument, host),)))
+
+    def disallow(self, name: str, tool: str, argument: str, *, host: str = "") -> Slot:
+        """Take a place away, as it was allowed; one that is not there is no error. Works at once, in all sessions."""
+        return self._guard(GuardSlot(self.scope, clean_name(name), disallow=(clean_place(tool, argument, host),)))
+
+    def allowed(self, name: str) -> tuple[Place, ...]:
+        """The places of a slot that this scope sees, in the order in which they were allowed.
+
+        Raises   NotFoundError if there is no such slot.
+        """
+        return self._seen(clean_name(name)).allow
+
+    def lock(self, name: str) -> Slot:
+        """Let models neither write nor forget the slot; the application still may. NotFoundError if there is none."""
+        return self._guard(GuardSlot(self.scope, clean_name(name), locked=True))
+
+    def unlock(self, name: str) -> Slot:
+        """Take the lock away. NotFoundError if there is no such slot."""
+        return self._guard(GuardSlot(self.scope, clean_name(name), locked=False))
+
+    def _guard(self, op: GuardSlot) -> Slot:
+        try:
+            check_no_part(self._kit.slots, self.scope, op.name)
+            slot = run(self._kit.slots, op)
+        except (NotFoundError, UsageError) as exc:
+            at, outcome = self._kit.clock.now(), type(exc).__name__
+            run(self._kit.slots, LogEvents((Event(at, self.scope, "slot.guard", op.actor, op.name, outcome=outcome),)))
+            raise
+        return slot
+
+    def _seen(self, name: str) -> Slot:
+        found = self._find(name)
+        if found is None:
+            raise NotFoundError(f"no slot {name!r} in scope {self.scope} or those that it inherits", name=name)
+        return found
+
+    def _find(self, name: str) -> Slot | None:
+        """The slot under that name in the scopes this one inherits, most specific first, without its parts."""
+        ops = [GetSlot(scope, name) for scope in self.scope.inherited()]
+        return next((slot for slot in self._kit.slots.batch(ops) if slot is not None), None)
