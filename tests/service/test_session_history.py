@@ -12,7 +12,7 @@ import offprompt
 from offprompt.service.offprompt import BoundScope
 from offprompt.service.session_kit import HistoryPolicy
 from offprompt.testing import MovedClock
-from offprompt.wire.history import gone_line
+from offprompt.wire.stubs import gone_line
 from tests.service.conftest import NewTalk
 from tests.service.talk import MODELS, WIRES, Talk, Wire, call, calls, flat, result, tool
 

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offprompt.models.tokenizers import tokenizer_for
-from offprompt.wire.auto import CEILING, Account, Fixed, plan_request
-from offprompt.wire.history import Bounds, History, Item, gone_line, next_start, place, stub_text, window_bounds
+from offprompt.wire.auto import CEILING, Account, plan_request
+from offprompt.wire.history import Bounds, Fixed, History, Item, next_start, place, window_bounds
 from offprompt.wire.prices import PriceSheet, builtin_sheets, named_sheet
+from offprompt.wire.stubs import gone_line, stub_text
 
 WIDE = 10**9
 RESULT = "\n".join(f"line {n}: the quick brown fox" for n in range(400))

@@ -14,9 +14,9 @@ from offprompt.service.turn import Turn
 from offprompt.wire.asking import asked_for
 from offprompt.wire.handles import escape_lookalikes, format_handle
 from offprompt.wire.head import frame, value_line
-from offprompt.wire.history import stub_text
 from offprompt.wire.scrub import scrub_text
 from offprompt.wire.shapes import is_silent
+from offprompt.wire.stubs import stub_text
 
 MAX_LABEL_CHARS = 80
 PASTED_TOKENS = 200

@@ -9,10 +9,11 @@ from typing import Any
 from offprompt.records import Head, LedgerEntry, Message, SessionRecord, Size, compact
 from offprompt.service.conversation import Conversation, Placed, form_of, history_kind, sent_messages
 from offprompt.service.turn import Turn
-from offprompt.wire.history import History, Item, gone_line, place
+from offprompt.wire.history import History, Item, place
 from offprompt.wire.leaks import find_values, unproven
 from offprompt.wire.shapes import identity
 from offprompt.wire.sizes import MESSAGE_OVERHEAD_TOKENS, message_size, messages_size, text_size, tools_size
+from offprompt.wire.stubs import gone_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,12 @@ from offprompt.service.rendering import first_sight, with_shown
 from offprompt.service.request_ledger import Layout, RequestLedger, Sizes, fixed_sizes, head_digest
 from offprompt.service.session_kit import SessionOptions
 from offprompt.service.turn import Turn
-from offprompt.wire.auto import Account, Fixed, plan_request
+from offprompt.wire.auto import Account, plan_request
 from offprompt.wire.head import language_of
-from offprompt.wire.history import Bounds, History, Item, gone_line, next_start, place, window_bounds
+from offprompt.wire.history import Bounds, Fixed, History, Item, next_start, place, window_bounds
 from offprompt.wire.prices import PriceSheet, named_sheet
 from offprompt.wire.shapes import Outgoing
+from offprompt.wire.stubs import gone_line
 
 STUBBING: Final = ("stub_at_once", "stubs+window")
 CUTTING: Final = ("window", "stubs+window")
@@ -108,6 +109,7 @@ class RequestBuilder:
             # A turn that the client returns to shows again what it showed.
             turn.shown = [shown for each in placed[max(newest, 0) :] for shown in each.entry.shown]
             turn.spent, turn.reads, turn.tainted = sum(shown.tokens for shown in turn.shown), {}, False
+            turn.asked = {}
             record = replace(record, turn=record.turn + 1, turn_key=key)
         turn.tainted = turn.tainted or any(
             self._shape.results(each.message) for each in placed[max(newest, 0) :] if each.entry.kind != "answer"

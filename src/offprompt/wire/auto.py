@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
-from offprompt.wire.history import Bounds, History, next_start
+from offprompt.wire.history import Bounds, Fixed, History, next_start
 from offprompt.wire.prices import PriceSheet, request_price
+from offprompt.wire.used import best_batch
 
 CEILING: Final = 1.02
+Why: TypeAlias = Literal["", "stubs", "used", "window", "limit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,36 +41,23 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
-    """Tokens that stand before the history.
-
-    base   in every request: system text, tools, and our head where it is there from the first request.
-    head   our head, where it comes only with activation (replay of a log); 0 in a live session.
-    note   the line that says that earlier turns left.
-    """
-
-    base: int
-    head: int = 0
-    note: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """How one request is sent.
 
     start    index of the oldest message sent. active: messages go in the policy's form (`Item.sent`).
     prefix   leading tokens that repeat the request before; total: tokens of the request.
-    why      `` as before, `stubs` activated without a cut, `window` a cut that pays, `limit` a cut that the model's
-             context forces.
-    account  the sums with this request.
+    why      `` as before, `stubs` activated without a cut, `used` answered messages become stubs, `window` a cut that
+             pays, `limit` a cut that the model's context forces.
+    account  the sums with this request. stubbed: answered messages that become stubs; `History.stub` takes them over.
     """
 
     start: int
     active: bool
     prefix: int
     total: int
-    why: Literal["", "stubs", "window", "limit"]
+    why: Why
     account: Account
+    stubbed: tuple[int, ...] = ()
 
 
 def plan_request(
@@ -84,9 +73,11 @@ def plan_request(
     """What the next request sends.
 
     history   all messages so far. In a live session `Item.sent` of a message that went out is its frozen size.
-    start     as the plan before said, 0 at first. bounds.limit: tokens that may stand behind base and head.
+    start     as the plan before said, 0 at first. bounds.limit: tokens that may stand behind base and head; no change
+              but a forced one leaves a message before bounds.floor at the front.
     expected  requests still to come; None: as many as there were so far.
-    Rule      all is sent as before until a change (stubs from now on, or a cut) pays by expectation and keeps the sum
+    Rule      all is sent as before until a change (stubs from now on, a batch of answered messages as stubs, or a cut,
+              which takes all that was answered with it) pays by expectation and keeps the sum
               spent within 1.02 × the price of sending everything, even if no request follows. After a change each
               request costs at most what sending everything costs, so the sum stays within 1.02 × at every request
               (as long as `Item.sent` ≤ `Item.whole`), on any sheet and any log.
@@ -104,7 +95,7 @@ def plan_request(
     room = fixed.base + fixed.head + bounds.limit
     remaining = account.requests - 1 if expected is None else expected
     best, best_gain = stay, 0.0
-    for plan in _changes(history, account, start, sheet, bounds, fixed):
+    for plan in _changes(history, account, start, sheet, bounds, fixed, remaining):
         if plan.total > room or not _bearable(plan, sheet):
             continue
         gain = remaining * _saving(sheet, stay.total, plan.total) - (plan.account.spent - stay.account.spent)
@@ -140,16 +131,35 @@ def _stay(history: History, account: Account, start: int, sheet: PriceSheet, fix
 
 
 def _changes(
-    history: History, account: Account, start: int, sheet: PriceSheet, bounds: Bounds, fixed: Fixed
+    history: History,
+    account: Account,
+    start: int,
+    sheet: PriceSheet,
+    bounds: Bounds,
+    fixed: Fixed,
+    remaining: float,
 ) -> Iterator[Plan]:
-    """Stubs without a cut, if they are not on yet; a cut, if the history is over `high`."""
+    """Stubs without a cut, if they are not on yet; answered messages as stubs; a cut, if the history is over `high`."""
     if not account.active:
-        prefix = 0 if fixed.head else int(account.sent)
-        total = _total(history, start, active=True, fixed=fixed)
-        yield _plan(account, start, total, prefix, sheet, active=True, why="stubs")
-    cut = next_start(history, start, bounds, stubs=True)
-    if cut != start:
-        yield _cut(history, account, cut, start, sheet, fixed, "window")
+        # A head that comes with them breaks the whole prefix: what was answered goes with it at no further price.
+        prefix, seen = (0, history.used()) if fixed.head else (int(account.sent), history)
+        total = _total(seen, start, active=True, fixed=fixed)
+        plan = _plan(account, start, total, prefix, sheet, active=True, why="stubs")
+        yield replace(plan, stubbed=tuple(history.answered(start))) if fixed.head else plan
+    if account.active or not fixed.head:
+        front = _total(history, start, active=True, fixed=fixed) - history.tokens(start, stubs=True)
+        batch = best_batch(history, start, front=front, prefix=int(account.sent), sheet=sheet, remaining=remaining)
+        if batch is not None:
+            plan = _plan(account, start, batch.total, batch.prefix, sheet, active=True, why="used")
+            yield replace(plan, stubbed=batch.indices)
+    if next_start(history, start, bounds, stubs=True) != start:
+        # As stubs more turns fit under `low`; where the account does not bear them yet, those that fit whole stay.
+        for view in (history.used(), history):
+            cut = next_start(view, start, bounds, stubs=True)
+            plan = _cut(history, account, cut, start, sheet, fixed, "window")
+            if cut != start and _bearable(plan, sheet):
+                yield plan
+                break
 
 
 def _cut(
@@ -163,16 +173,30 @@ def _cut(
 ) -> Plan:
     kept = fixed.base + (fixed.note if start else 0) + (fixed.head if account.active else 0)
     prefix = 0 if fixed.head and not account.active else min(kept, int(account.sent))
-    total = _total(history, cut, active=True, fixed=fixed)
-    return _plan(account, cut, total, prefix, sheet, active=True, why=why)
+    total = _total(history.used(), cut, active=True, fixed=fixed)
+    plan = _plan(account, cut, total, prefix, sheet, active=True, why=why)
+    return replace(plan, stubbed=tuple(history.answered(cut)))
 
 
 def _forced(history: History, account: Account, start: int, sheet: PriceSheet, bounds: Bounds, fixed: Fixed) -> Plan:
-    """The longest history within `low` that the account bears, else the shortest one there is."""
+    """The longest history within `low` that the account bears, else the shortest one there is.
+
+    Stubs for all that was answered go before any cut. A place behind the floor is taken if any of them fits the
+    context.
+    """
+    used = history.used()
+    answered = history.answered(start)
+    if answered:
+        plan = _cut(history, account, start, start, sheet, fixed, "limit")
+        if plan.total <= fixed.base + fixed.head + bounds.limit and _bearable(plan, sheet):
+            return plan
     groups = [group for group in history.group_starts if group > start]
+    bound = [group for group in groups if group >= bounds.floor]
+    if bound and used.tokens(bound[-1], stubs=True) <= bounds.limit:
+        groups = bound
     room = min(bounds.low, bounds.limit)
     turns = set(history.turn_starts)
-    fitting = [group for group in groups if history.tokens(group, stubs=True) <= room]
+    fitting = [group for group in groups if used.tokens(group, stubs=True) <= room]
     whole_turns = [group for group in fitting if group in turns]
     for group in whole_turns or fitting:
         plan = _cut(history, account, group, start, sheet, fixed, "limit")
@@ -196,7 +220,7 @@ def _plan(
     sheet: PriceSheet,
     *,
     active: bool,
-    why: Literal["", "stubs", "window", "limit"],
+    why: Why,
 ) -> Plan:
     prefix = min(prefix, total)
     spent = account.spent + request_price(sheet, prefix=prefix, total=total)

@@ -1,70 +1,15 @@
-"""What leaves the prompt: stubs for long results, the window that cuts the oldest turns. Pure, sizes only."""
+"""What leaves the prompt: the window that cuts the oldest turns, and what was answered as stubs. Sizes only."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Final
 
-STUB_HEAD_TOKENS: Final = 100
-STUB_TAIL_TOKENS: Final = 40
 HIGH_SHARE: Final = 0.6
 LOW_SHARE: Final = 0.4
-
-MAX_CHARS_PER_TOKEN: Final = 4
-
-_HAN_TOKENS: Final = 0.63
-_OTHER_TOKENS: Final = 0.25
-_HAN_FROM: Final = "\u2e80"
-
-_STUB: Final = {
-    "en": "{handle} {kind}, {chars:,} characters, {lines:,} lines, kept outside; mem_read shows it.\n",
-    "zh": "{handle} {kind}，{chars:,} 字符，{lines:,} 行，存于上下文之外；mem_read 可查看。\n",
-}
-_LEFT_OUT: Final = {"en": "\n… {chars:,} characters left out …\n", "zh": "\n……省略 {chars:,} 字符……\n"}
-_KINDS: Final = {
-    "en": {"tool": "tool result", "observation": "tool result", "document": "document"},
-    "zh": {"tool": "工具结果", "observation": "工具结果", "document": "文档"},
-}
-_GONE: Final = {
-    "en": "(Earlier turns of this conversation are not shown; mem_search finds them.)",
-    "zh": "（本对话较早的内容未显示；可用 mem_search 查找。）",
-}
-
-
-def stub_text(
-    body_text: str,
-    *,
-    handle: str,
-    kind: str,
-    language: str = "en",
-    head_tokens: int = STUB_HEAD_TOKENS,
-    tail_tokens: int = STUB_TAIL_TOKENS,
-) -> str:
-    """What stands for a long body: its handle, type and size, its head and tail, and how to see it.
-
-    kind      `tool`, `observation`, `document`; any other word stands as it is.
-    Units     head and tail by estimate, 0.63 tokens a Han character and 0.25 any other; chars and lines of the body.
-    Stable    the same arguments give the same bytes.
-    """
-    words = "zh" if language == "zh" else "en"
-    head = _fitting(body_text, head_tokens)
-    tail = _fitting(body_text[max(head, len(body_text) - MAX_CHARS_PER_TOKEN * tail_tokens) :][::-1], tail_tokens)
-    first = _STUB[words].format(
-        handle=handle,
-        kind=_KINDS[words].get(kind, kind),
-        chars=len(body_text),
-        lines=body_text.count("\n") + 1,
-    )
-    missing = len(body_text) - head - tail
-    middle = _LEFT_OUT[words].format(chars=missing) if missing else ""
-    return first + body_text[:head] + middle + body_text[len(body_text) - tail :]
-
-
-def gone_line(language: str = "en") -> str:
-    """The line that stands at the head of a history whose oldest turns left."""
-    return _GONE["zh" if language == "zh" else "en"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +19,7 @@ class Item:
     whole    tokens as it came. sent: tokens as a policy sends it (its stub, its frozen form); at most `whole`.
     turn     the user turn it belongs to. group: messages of one group stay together (a reply's calls and results).
     kind     `user`, `assistant`, `tool`, `observation`. Turns and groups never go down from one item to the next.
+    used     tokens of the stub that it may become once it was answered, None: it stays as it is.
     """
 
     whole: int
@@ -81,6 +27,7 @@ class Item:
     turn: int
     group: int
     kind: str
+    used: int | None = None
 
 
 def place(kinds: Iterable[str]) -> Iterator[tuple[int, int]]:
@@ -100,13 +47,17 @@ def place(kinds: Iterable[str]) -> Iterator[tuple[int, int]]:
 class History:
     """The messages of a conversation behind its fixed head, with running sums: every question is O(log n) or less.
 
-    A start inside a turn keeps that turn's newest user message before it: `opener`.
+    A start inside a turn keeps that turn's newest user message before it: `opener`. A message is answered once an
+    assistant's stands behind it.
     """
 
     def __init__(self, items: Iterable[Item] = ()) -> None:
         self.items: list[Item] = []
         self._whole = [0]
         self._sent = [0]
+        self._used = [0]
+        self._waiting: list[int] = []
+        self._answered: list[int] = []
         self._turn_starts: list[int] = []
         self._group_starts: list[int] = []
         self._openers: list[int | None] = []
@@ -129,6 +80,44 @@ class History:
         self.items.append(item)
         self._whole.append(self._whole[-1] + item.whole)
         self._sent.append(self._sent[-1] + item.sent)
+        self._used.append(self._used[-1] + item.sent)
+        if item.used is not None and item.used < item.sent:
+            self._waiting.append(len(self.items) - 1)
+        elif item.kind == "assistant" and self._waiting:
+            self._answered += self._waiting
+            self._sum_up(self._waiting[0])
+            self._waiting = []
+
+    def _sum_up(self, first: int) -> None:
+        """The sums from a message on, which is sent or used otherwise than before."""
+        answered = set(self._answered[bisect_left(self._answered, first) :])
+        for at in range(first, len(self.items)):
+            item = self.items[at]
+            used = item.used if at in answered and item.used is not None else item.sent
+            self._sent[at + 1] = self._sent[at] + item.sent
+            self._used[at + 1] = self._used[at] + used
+
+    def answered(self, start: int = 0) -> list[int]:
+        """Indexes of the messages sent from a start on that were answered and may become stubs."""
+        opener = self.opener(start)
+        later = self._answered[bisect_left(self._answered, start) :]
+        return [opener, *later] if opener in self._answered else later
+
+    def used(self) -> History:
+        """The same messages with all that was answered sent as stubs; valid until this history grows."""
+        view = copy(self)
+        view._sent = self._used  # noqa: SLF001 - of the same class
+        return view
+
+    def stub(self, indices: Sequence[int]) -> None:
+        """Send these answered messages as their stubs from now on. Cost O(n) behind the first of them."""
+        for at in indices:
+            item = self.items[at]
+            self.items[at] = replace(item, sent=item.sent if item.used is None else item.used, used=None)
+        if indices:
+            gone = set(indices)
+            self._answered = [at for at in self._answered if at not in gone]
+            self._sum_up(min(gone))
 
     @property
     def turn_starts(self) -> Sequence[int]:
@@ -152,7 +141,8 @@ class History:
 
     def one(self, index: int, *, stubs: bool = False) -> int:
         """Tokens of one message."""
-        return self.items[index].sent if stubs else self.items[index].whole
+        sums = self._sent if stubs else self._whole
+        return sums[index + 1] - sums[index]
 
     def opener(self, start: int) -> int | None:
         """Index of the user message before `start` that goes with it, if start is inside a turn."""
@@ -173,11 +163,30 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Tokens of history: over `high` it is cut to `low`; over `limit` it does not fit the model at all."""
+    """Tokens of history: over `high` it is cut to `low`; over `limit` it does not fit the model at all.
+
+    floor   index of the first message that a cut may leave at the front: what stands before thinking that is bound to
+            its prefix must not change.
+    """
 
     high: int
     low: int
     limit: int
+    floor: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Tokens that stand before the history.
+
+    base   in every request: system text, tools, and our head where it is there from the first request.
+    head   our head, where it comes only with activation (replay of a log); 0 in a live session.
+    note   the line that says that earlier turns left.
+    """
+
+    base: int
+    head: int = 0
+    note: int = 0
 
 
 def window_bounds(
@@ -199,7 +208,7 @@ def next_start(history: History, start: int, bounds: Bounds, *, stubs: bool = Fa
                turn alone is over `high`, inside it at a group's beginning, keeping its newest user message. Where that
                message alone is over `low`, a quarter of `low` is kept beside it, and the next cut comes at
                message + `low` or `high`, the larger.
-    Never      parts a group, nor leaves the newest group out.
+    Never      parts a group, nor leaves the newest group out; where `floor` leaves no other place, there is no cut.
     """
     if not history.items:
         return start
@@ -209,13 +218,18 @@ def next_start(history: History, start: int, bounds: Bounds, *, stubs: bool = Fa
     high = max(bounds.high, inside + bounds.low) if start >= newest else bounds.high
     if history.tokens(start, stubs=stubs) <= high:
         return start
-    for turn_start in history.turn_starts[_after(history.turn_starts, start) :]:
+    for turn_start in history.turn_starts[_after(history.turn_starts, max(start, bounds.floor - 1)) :]:
         if history.tokens(turn_start, stubs=stubs) <= bounds.low:
             return turn_start
-    if newest > start and history.tokens(newest, stubs=stubs) <= max(bounds.high, inside + bounds.low):
+    if (
+        newest > start
+        and newest >= bounds.floor
+        and history.tokens(newest, stubs=stubs) <= max(bounds.high, inside + bounds.low)
+    ):
         return newest
     room = inside + max(bounds.low - inside, bounds.low // 4)
-    return _start_within(history, max(start, newest), room, stubs=stubs)
+    within = _start_within(history, max(start, newest, bounds.floor - 1), room, stubs=stubs)
+    return within if within >= bounds.floor else start
 
 
 def _start_within(history: History, start: int, room: int, *, stubs: bool) -> int:
@@ -235,13 +249,3 @@ def _start_within(history: History, start: int, room: int, *, stubs: bool) -> in
 
 def _after(starts: Sequence[int], start: int) -> int:
     return bisect_left(starts, start + 1)
-
-
-def _fitting(text: str, tokens: int) -> int:
-    """How many leading characters fit into that many estimated tokens."""
-    left = float(tokens)
-    for at, char in enumerate(text):
-        left -= _HAN_TOKENS if char >= _HAN_FROM else _OTHER_TOKENS
-        if left < 0:
-            return at
-    return len(text)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from offprompt.service.replay.log import Log
-from offprompt.wire.auto import Account, Fixed, plan_request
-from offprompt.wire.history import next_start
+from offprompt.service.replay.log import Form, Log
+from offprompt.wire.auto import Account, plan_request
+from offprompt.wire.history import Fixed, next_start
+from offprompt.wire.used import plan_used
 
 CHARS_PER_MEMORY_TOKEN: Final = 4
 
@@ -100,31 +101,72 @@ class Policy:
         )
 
 
+class AfterUse:
+    """Our head from the first request on; results are seen whole once, then stubs, in batches that pay."""
+
+    def __init__(self, *, window: bool) -> None:
+        self._window = window
+        self._form: Form | None = None
+        self._start = self._before = self._requests = 0
+
+    def request(self, log: Log) -> Sent:
+        """What `plan_used` says; a result that the context could not hold is a stub at once."""
+        form = self._form = self._form or Form(log.bounds.limit, after_use=True)
+        form.follow(log.pieces)
+        plan = plan_used(
+            form.history,
+            self._start,
+            sent=self._before,
+            requests=self._requests,
+            sheet=log.rules.sheet,
+            fixed=Fixed(log.base_tokens, head=log.head.tokens, note=log.note_tokens),
+            bounds=log.bounds if self._window else None,
+        )
+        form.stub(plan.stubbed)
+        self._start, self._before = plan.start, plan.total
+        self._requests += 1
+        return Sent(
+            plan.start,
+            stubs=form.stubs,
+            total=plan.total,
+            prefix=plan.prefix,
+            chars=log.base_chars
+            + log.head.chars
+            + (len(log.note) if plan.start else 0)
+            + form.chars(plan.start, stubs=True),
+            opener=form.history.opener(plan.start),
+        )
+
+
 class Auto:
     """The policy that asks the price sheet: as logged until a cut or stubs pay, our head only from then on.
 
-    Its stubs are those of `Log.gentle`: the model sees whole, once, what the window can hold.
+    The model sees whole, once, what the window can hold; that becomes stubs where it pays.
     """
 
     def __init__(self) -> None:
         self._start = 0
         self._account = Account()
+        self._form: Form | None = None
 
     def request(self, log: Log) -> Sent:
         """What `plan_request` says."""
         rules = log.rules
+        form = self._form = self._form or Form(max(rules.stub_tokens, rules.high_tokens), after_use=True)
+        form.follow(log.pieces)
         fixed = Fixed(log.base_tokens, head=log.head.tokens, note=log.note_tokens)
         plan = plan_request(
-            log.gentle.history, self._account, start=self._start, sheet=rules.sheet, bounds=log.bounds, fixed=fixed
+            form.history, self._account, start=self._start, sheet=rules.sheet, bounds=log.bounds, fixed=fixed
         )
+        form.stub(plan.stubbed)
         self._start, self._account = plan.start, plan.account
         front = (log.head.chars if plan.active else 0) + (len(log.note) if plan.start else 0)
         return Sent(
             plan.start,
-            stubs=log.gentle.stubs if plan.active else {},
+            stubs=form.stubs if plan.active else {},
             total=plan.total,
             prefix=plan.prefix,
-            chars=log.base_chars + front + log.gentle.chars(plan.start, stubs=plan.active),
+            chars=log.base_chars + front + form.chars(plan.start, stubs=plan.active),
             opener=log.history.opener(plan.start),
         )
 
@@ -159,10 +201,12 @@ COLUMNS: Final[Mapping[str, Callable[[], Column]]] = {
     "stub_at_once": lambda: Policy(stubs=True, window=False),
     "window": lambda: Policy(stubs=False, window=True),
     "stubs+window": lambda: Policy(stubs=True, window=True),
+    "stub_after_use": lambda: AfterUse(window=False),
+    "after_use+window": lambda: AfterUse(window=True),
     "auto": Auto,
     "truncation": Truncation,
 }
 """The columns by name, in the table's order."""
 
-OURS: Final = ("stub_at_once", "window", "stubs+window", "auto")
+OURS: Final = ("stub_at_once", "window", "stubs+window", "stub_after_use", "after_use+window", "auto")
 """The columns that a user can choose as a session's policy."""

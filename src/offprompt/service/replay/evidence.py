@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 from offprompt.recall.text import TextIndex, terms
@@ -85,7 +86,7 @@ class Kept:
         self.kept = 0
         self._index: TextIndex[int] | None = TextIndex() if searches else None
         self._left = 0
-        self._stubbed = 0
+        self._stubs = 0
 
     def holds(self, value: str, places: list[int], query: str, sent: Sent, log: Log, counts: Terms) -> bool:
         """Whether the value can be had in this request."""
@@ -105,11 +106,11 @@ class Kept:
             if at not in index:
                 index.add(at, counts.of(at, log))
         self._left = max(self._left, sent.start)
-        if sent.stubs:
-            for at in range(max(self._stubbed, sent.start), len(log.texts)):
-                if at in sent.stubs:
+        if len(sent.stubs) > self._stubs:
+            for at in islice(sent.stubs, self._stubs, None):
+                if at < len(log.texts) and at not in index:
                     index.add(at, counts.of(at, log))
-            self._stubbed = len(log.texts)
+            self._stubs = len(sent.stubs)
 
 
 class Evidence:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,9 +11,10 @@ from offprompt.protocols import Tokenizer
 from offprompt.records import Size, compact
 from offprompt.service.replay.logged import LoggedMessage
 from offprompt.wire.head import INSTRUCTIONS, Language, language_of, memory_tools
-from offprompt.wire.history import Bounds, History, Item, gone_line, place, stub_text, window_bounds
+from offprompt.wire.history import Bounds, History, Item, place, window_bounds
 from offprompt.wire.openai import OpenAIChat
 from offprompt.wire.prices import PriceSheet
+from offprompt.wire.stubs import gone_line, stub_text
 
 MESSAGE_TOKENS: Final = 4
 """Tokens that a message's frame costs (role and separators), as OpenAI's cookbook counts them; also of a call."""
@@ -50,28 +51,58 @@ def head_size(tokenizer: Tokenizer, language: Language) -> Size:
     return Size(chars=len(text), tokens=tokenizer.count(text))
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One message: its size whole and as a stub, its characters, and the stub where there may be one."""
+
+    item: Item
+    chars: int
+    stub: str | None
+
+
 class Form:
     """The messages of a log as one kind of policy sends them: results over a size as stubs.
 
-    history   tokens, whole and as sent. stubs: by index what stands for a result.
+    stub_tokens   results above are stubs at first sight. after_use: all others that may be stubs become some by `stub`.
+    history       tokens, whole and as sent. stubs: by index what stands for a result, in the order in which it came so.
     """
 
-    def __init__(self, stub_tokens: int) -> None:
+    def __init__(self, stub_tokens: int, *, after_use: bool = False) -> None:
         self.history = History()
         self.stubs: dict[int, str] = {}
-        self.stub_tokens = stub_tokens
+        self._stub_tokens, self._after_use = stub_tokens, after_use
+        self._later: dict[int, str] = {}
         self._whole_chars = [0]
         self._sent_chars = [0]
 
-    def append(self, item: Item, chars: int, stub: str | None) -> None:
-        """Add the newest message: its size whole and as a stub, and the stub where there is one."""
-        if item.whole <= self.stub_tokens:
-            stub = None
-        self._whole_chars.append(self._whole_chars[-1] + chars)
-        self._sent_chars.append(self._sent_chars[-1] + (chars if stub is None else len(stub)))
+    def append(self, piece: Piece) -> None:
+        """Add the newest message."""
+        item, at = piece.item, len(self.history)
+        stub = piece.stub if item.whole > self._stub_tokens else None
+        self._whole_chars.append(self._whole_chars[-1] + piece.chars)
+        self._sent_chars.append(self._sent_chars[-1] + (piece.chars if stub is None else len(stub)))
         if stub is not None:
-            self.stubs[len(self.history)] = stub
-        self.history.append(replace(item, sent=item.whole) if stub is None else item)
+            self.stubs[at] = stub
+        elif piece.stub is not None and self._after_use:
+            self._later[at] = piece.stub
+            item = replace(item, sent=item.whole, used=item.sent)
+        else:
+            item = replace(item, sent=item.whole)
+        self.history.append(item)
+
+    def follow(self, pieces: Sequence[Piece]) -> None:
+        """Add all messages that are not here yet; pieces: all of the log."""
+        for at in range(len(self.history), len(pieces)):
+            self.append(pieces[at])
+
+    def stub(self, indices: Sequence[int]) -> None:
+        """Send these as stubs from now on."""
+        self.history.stub(indices)
+        for at in indices:
+            self.stubs[at] = self._later.pop(at)
+        for at in range(min(indices, default=len(self.history)), len(self.history)):
+            whole = self._whole_chars[at + 1] - self._whole_chars[at]
+            self._sent_chars[at + 1] = self._sent_chars[at] + (len(self.stubs[at]) if at in self.stubs else whole)
 
     def chars(self, start: int = 0, *, stubs: bool = False, opener: bool = True) -> int:
         """Characters of the messages sent from a start on, with or without the opener."""
@@ -83,8 +114,7 @@ class Form:
 class Log:
     """The messages so far, with running sums.
 
-    form      results over `stub_tokens` are stubs. gentle: only results that the window could not hold, so that the
-              model sees every other one whole once; what `auto` sends.
+    form      results over `stub_tokens` are stubs. pieces: the messages, for forms of other kinds.
     texts     what each message says, for finding values; stops growing after 16 million characters
               (`evidence_open`), the sums do not. base_tokens, base_chars: of the system text and tools in front.
     """
@@ -92,7 +122,7 @@ class Log:
     def __init__(self, system: str, tokenizer: Tokenizer, rules: Rules) -> None:
         self.rules = rules
         self.form = Form(rules.stub_tokens)
-        self.gentle = Form(max(rules.stub_tokens, rules.high_tokens))
+        self.pieces: list[Piece] = []
         self.texts: list[str] = []
         self.language: Language = "en"
         self.base_tokens = tokenizer.count(system) + (MESSAGE_TOKENS if system else 0)
@@ -174,8 +204,8 @@ class Log:
         if self.evidence_open:
             self._text_chars += chars
             self.texts.append(message.searchable)
-        for form in (self.form, self.gentle):
-            form.append(Item(whole, sent, turn, group, message.kind), chars, stub)
+        self.pieces.append(Piece(Item(whole, sent, turn, group, message.kind), chars, stub))
+        self.form.append(self.pieces[-1])
         return whole
 
     def _stub(self, message: LoggedMessage, whole: int) -> str | None:

@@ -25,6 +25,8 @@ COLOURS: Final = {
     "stub_at_once": "#e08214",
     "window": "#8073ac",
     "stubs+window": "#2166ac",
+    "stub_after_use": "#d6604d",
+    "after_use+window": "#4393c3",
     "auto": "#1b7837",
     "truncation": "#999999",
 }
