@@ -175,7 +175,7 @@ def function_call(name: str, arguments: str, call_id: str = "c1", status: str = 
 
 
 def spoken(value: str) -> dict[str, Any]:
-    part = {"type": "output_text", "text": value, "annotations": []}
+    part: dict[str, Any] = {"type": "output_text", "text": value, "annotations": []}
     return {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]}
 
 

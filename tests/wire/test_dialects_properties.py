@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from offprompt.records import as_dict, as_list
 from offprompt.wire.actions import parse_actions
 
 Arguments = dict[str, Any]
@@ -38,10 +39,11 @@ def python(name: str, arguments: Arguments) -> str:
 def gemma(value: Any) -> str:
     if isinstance(value, str):
         return f'<|"|>{value}<|"|>'
-    if isinstance(value, list):
-        return "[" + ",".join(gemma(item) for item in list[Any](value)) + "]"
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{key}:{gemma(item)}" for key, item in dict[str, Any](value).items()) + "}"
+    items, members = as_list(value), as_dict(value)
+    if items is not None:
+        return "[" + ",".join(gemma(item) for item in items) + "]"
+    if members is not None:
+        return "{" + ",".join(f"{key}:{gemma(item)}" for key, item in members.items()) + "}"
     return json.dumps(value)
 
 

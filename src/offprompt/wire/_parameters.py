@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from offprompt.records import as_dict, as_list
 from offprompt.wire._calls import BadCall, call_of, known
 from offprompt.wire._envelope import Envelope
 from offprompt.wire._lenient import UnreadableError, read_object, strict_object
 from offprompt.wire._literal import CUT, read_literal
+
+MAX_STRAY_CHARS: Final = 2000
+"""How far behind a call a closing tag without its opening is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ def _arguments(reader: _Reader) -> dict[str, Any]:
         end = grammar.end.match(text, reader.pos)
         if end is not None:
             reader.pos = end.end()
+            _refuse_stray(reader)
             return value
         opening = grammar.opening.match(text, reader.pos)
         if opening is None:
@@ -89,22 +93,29 @@ def _arguments(reader: _Reader) -> dict[str, Any]:
         value[key] = part
 
 
+def _refuse_stray(reader: _Reader) -> None:
+    """A closing tag behind the call that nothing opened: the call's end was part of a value."""
+    limit = reader.pos + MAX_STRAY_CHARS
+    closing = reader.grammar.closing.search(reader.text, reader.pos, limit)
+    if closing is not None and reader.grammar.opening.search(reader.text, reader.pos, closing.start()) is None:
+        raise UnreadableError("a closing tag stands behind it, so that its end cannot be told", reader.pos)
+
+
 def _value(reader: _Reader) -> str:
-    """The text up to the value's end; a closing tag may be missing before the next parameter or the call's end."""
+    """The text up to the value's end; its closing tag may be missing before the next parameter, where that is closed.
+
+    Before the end of the call it may not: a value that was cut off may quote that end.
+    """
     start = reader.pos
-    closing, other, end = (
-        reader.next(item) for item in (reader.grammar.closing, reader.grammar.at_line, reader.grammar.end)
-    )
-    stop = closing
-    if other is not None and (stop is None or other.start() < stop.start()):
-        stop = other
-    if end is not None and (stop is None or (stop is other and end.start() < stop.start())):
-        stop = end
-    if stop is None:
+    closing, other = reader.next(reader.grammar.closing), reader.next(reader.grammar.at_line)
+    if closing is None:
         raise UnreadableError(CUT, len(reader.text))
-    reader.pos = stop.end() if stop is closing else stop.start()
+    repaired = other is not None and other.start() < closing.start()
+    stop = other if other is not None and repaired else closing
+    reader.pos = stop.start() if repaired else stop.end()
     value = reader.text[start : stop.start()]
-    if reader.grammar.opening.search(value) or (stop is not closing and reader.grammar.marks.search(value)):
+    quoted = reader.grammar.opening.search(value) or (repaired and reader.grammar.marks.search(value))
+    if quoted or (repaired and not value.strip()):
         raise UnreadableError("a value holds marks of another call, so that its end cannot be told", reader.pos)
     return value
 
@@ -116,9 +127,15 @@ def _typed(raw: str, is_text: str | None) -> Any:
     body = value.strip()
     if body[:1] + body[-1:] not in ("{}", "[]"):
         return value
+    member = f'{{"value":{body}}}'
+    strict = strict_object(member, 0)
+    if strict is not None and len(strict.value) == 1 and strict.end == len(member):
+        return strict.value["value"]
     try:
-        found = _said(body)
+        found, end = read_literal(body, 0)
     except UnreadableError:
+        return value
+    if end < len(body):
         return value
     return found if as_dict(found) is not None or as_list(found) is not None else value
 

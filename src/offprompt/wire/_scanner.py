@@ -162,11 +162,12 @@ def _string(state: _State, opener: str) -> None:
     closers = state.style.quotes[opener]
     follows = _FOLLOWS_WIDE if state.style.wide else _FOLLOWS
     parts: list[str] = []
+    slashed, escapes = state.style.slashed, not opener.startswith("<")
     while pos < len(text):
         char = text[pos]
-        if char == "\\" and pos + 1 < len(text) and not (state.style.slashed and text.startswith(closers, pos)):
+        if char == "\\" and escapes and not (slashed and text.startswith(closers, pos)):
             # Where every quote has a backslash, what another one means cannot be told.
-            state.clean = state.clean and not state.style.slashed
+            state.clean = state.clean and not slashed
             piece, pos = _escape(text, pos)
             parts.append(piece)
             continue
@@ -183,7 +184,7 @@ def _string(state: _State, opener: str) -> None:
 
 
 def _escape(text: str, pos: int) -> tuple[str, int]:
-    char = text[pos + 1]
+    char = text[pos + 1 : pos + 2]
     if char == "u":
         digits = _HEX4.match(text, pos + 2)
         if digits is None:
@@ -195,7 +196,7 @@ def _escape(text: str, pos: int) -> tuple[str, int]:
         return chr(code), pos + 6
     if char in _ESCAPES:
         return _ESCAPES[char], pos + 2
-    if char in "\"'\\/“”‘’":
+    if char and char in "\"'\\/“”‘’":
         return char, pos + 2
     # Not an escape of JSON (a pattern, a path): the backslash is meant.
     return "\\", pos + 1

@@ -18,18 +18,30 @@ _QWEN = Grammar(
     opening=re.compile(r"<parameter=([^<>\n]{1,128})>"),
     at_line=re.compile(r"(?:(?<=\n)|(?<=\n ))<parameter="),
     closing=re.compile(r"</parameter>"),
-    end=re.compile(r"</function>|</tool_call>|</seed:tool_call>"),
+    end=re.compile(r"</function>"),
     marks=re.compile(r"<function=|<(?:seed:)?tool_call>"),
 )
-_INVOKE = Grammar(
-    opening=re.compile(
-        rf"<{_DSML}param(?:eter)?\s+name\s*=\s*[\"']?([^\"'<>]{{1,128}})[\"']?(?:\s+string\s*=\s*[\"'](true|false)[\"'])?\s*>"
-    ),
-    at_line=re.compile(rf"(?<=\n)<{_DSML}param(?:eter)?\s+name\s*="),
-    closing=re.compile(rf"</{_DSML}param(?:eter)?>"),
-    end=re.compile(rf"</{_DSML}(?:invoke|function)>"),
-    marks=re.compile(rf"<{_DSML}(?:invoke|function)\s"),
-)
+
+
+def _named_grammar(prefix: str, call: str, parameter: str) -> Grammar:
+    """Tags that have their name as an attribute."""
+    return Grammar(
+        opening=re.compile(
+            rf"<{prefix}{parameter}\s+name\s*=\s*[\"']?([^\"'<>]{{1,128}})[\"']?"
+            r"(?:\s+string\s*=\s*[\"'](true|false)[\"'])?\s*>"
+        ),
+        at_line=re.compile(rf"(?<=\n)<{prefix}{parameter}\s+name\s*="),
+        closing=re.compile(rf"</{prefix}{parameter}>"),
+        end=re.compile(rf"</{prefix}{call}>"),
+        marks=re.compile(rf"<{prefix}{call}\s"),
+    )
+
+
+_INVOKES = {
+    "": _named_grammar("", "invoke", "parameter"),
+    "dsml": _named_grammar(f"{BAR}DSML{BAR}", "invoke", "parameter"),
+    "function": _named_grammar("", "function", "param(?:eter)?"),
+}
 _GLM = Grammar(
     opening=re.compile(r"<arg_key>([^<>]{1,128})(?:</arg_key>)?\s*<arg_value>"),
     at_line=re.compile(r"(?<=\n)<arg_key>"),
@@ -58,9 +70,11 @@ def _invoke(text: str, start: int, names: Collection[str]) -> Envelope | None:
     header = _NAMED.match(text, start)
     if header is None:
         return None
+    tag = header[0]
+    grammar = _INVOKES["function" if tag.startswith("<function") else "dsml" if "DSML" in tag[:8] else ""]
     if not header[2]:
-        return _unclosed(text, start, header, _INVOKE, names)
-    return read_parameters(text, header[1], start, header.end(), _INVOKE, names)
+        return _unclosed(text, start, header, grammar, names)
+    return read_parameters(text, header[1], start, header.end(), grammar, names)
 
 
 def _unclosed(

@@ -30,16 +30,17 @@ def _gemma(text: str, start: int, names: Collection[str]) -> Envelope | None:
     end = closing.end() if closing else found.end
     if name is None:
         return Envelope(start, end)
-    if not found.closed:
-        return Envelope(start, end, (BadCall(name, found.why or CUT),))
     value = None
-    if found.clean and not found.inner and not found.why:
+    if found.closed and found.clean and not found.inner and not found.why:
         try:
             value = as_dict(json.loads(found.normal))
         except (ValueError, RecursionError):
             value = None
-    call = BadCall(name, found.why or "its arguments cannot be read") if value is None else call_of(name, value)
-    return Envelope(start, end, (call,))
+    if value is None:
+        why = found.why or ("its arguments cannot be read" if found.closed else CUT)
+        # What follows may be part of a value.
+        return Envelope(start, len(text), (BadCall(name, why),))
+    return Envelope(start, end, (call_of(name, value),))
 
 
 GEMMA = Dialect(
