@@ -162,6 +162,7 @@ def test_text_is_the_same_as_a_text_block_and_marks_do_not_count() -> None:
     plain = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
     texts = [[unit.text for unit in prompt_units(body, "anthropic")] for body in (block, marked, plain)]
     assert texts[0] == texts[1] == texts[2]
+    assert [unit.counts for unit in prompt_units(plain, "anthropic")] == [False, True]
 
 
 @pytest.mark.parametrize("wire", ["openai", "responses", "anthropic"])

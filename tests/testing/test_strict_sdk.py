@@ -18,6 +18,7 @@ from offprompt.testing.scripted import ScriptedModel
 from offprompt.testing.strict import Delivery, Said, SaidCall, StrictUpstream
 from offprompt.testing.strict_chunks import StrictWire
 from offprompt.testing.strict_server import StrictServer
+from offprompt.testing.upstream import Upstream
 from offprompt.wire.prices import PriceSheet
 from offprompt.wire.streams import assemble
 
@@ -71,6 +72,17 @@ def test_chat_completions(server: StrictServer) -> None:
     assert streamed["usage"]["prompt_tokens_details"]["cached_tokens"] == streamed["usage"]["prompt_tokens"]
     onward: Any = [*USER, message, *({"role": "tool", "tool_call_id": f"c{at}", "content": "ok"} for at in range(2))]
     assert create(model="m", messages=onward).choices[0].finish_reason == "tool_calls"
+
+
+def test_half_a_character_comes_as_it_is() -> None:
+    def half(**_: Any) -> str:
+        return "half \ud83d of one"
+
+    with StrictServer(half) as running:
+        create = of_openai(running).chat.completions.create
+        assert create(model="m", messages=USER).choices[0].message.content == half()
+        chunks = create(model="m", messages=USER, stream=True)
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == half()
 
 
 def test_chat_completions_send_no_counts_unless_asked(server: StrictServer) -> None:
@@ -185,6 +197,16 @@ def test_as_a_plain_callable_it_streams_the_same(wire: StrictWire) -> None:
     assert [next(stream) for _ in range(2)]
     with pytest.raises(TimeoutError):
         next(stream)
+
+
+def test_a_script_is_served_in_order_and_ends_with_an_error() -> None:
+    with Upstream([{"choices": [{"message": {"role": "assistant", "content": "one"}}]}]) as running:
+        create = of_openai(running).chat.completions.create
+        reply = create(model="m", messages=USER)
+        assert (reply.choices[0].message.content, reply.usage and reply.usage.total_tokens) == ("one", 2)
+        with pytest.raises(openai.InternalServerError, match="the script is at its end"):
+            create(model="m", messages=USER)
+        assert (len(running.requests), running.faults) == (2, [])
 
 
 def test_a_reply_at_its_token_limit_says_so() -> None:

@@ -64,6 +64,21 @@ def seen(wire: Wire, chunks: Iterable[object]) -> tuple[str, list[tuple[str, str
     return SHAPES[wire].text(raw.message), calls, raw.finish
 
 
+def check_order(events: Iterable[dict[str, Any]]) -> None:
+    """Blocks are numbered without gaps; each starts, gets its deltas and stops, one after the other."""
+    open_block, number = None, 0
+    for event in events:
+        kind = event["type"]
+        if kind == "content_block_start":
+            assert (open_block, event["index"]) == (None, number)
+            open_block, number = number, number + 1
+        elif kind in ("content_block_delta", "content_block_stop"):
+            assert event["index"] == open_block
+            open_block = None if kind == "content_block_stop" else open_block
+        elif kind != "ping":
+            assert open_block is None
+
+
 def expected(wire: Wire, reply: dict[str, Any]) -> tuple[str, list[tuple[str, str, str]], str]:
     """The same of the whole reply."""
     raw = SHAPES[wire].reply(reply)
@@ -87,6 +102,8 @@ def test_the_stream_equals_the_whole(wire: Wire, text: str, calls: Any, seed: in
     out = list(stream.through(chunks))
     assert seen(wire, out) == expected(wire, reply)
     assert stream.assembled().reply == reply
+    if wire == "anthropic":
+        check_order(out)
     assert "mem_" not in "".join(name for _, name, _ in seen(wire, out)[1])
 
 

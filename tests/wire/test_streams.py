@@ -163,6 +163,7 @@ def call(arguments: str | None, **fields: Any) -> dict[str, Any]:
             call("{}", index=0),
         ],
         [call("{", id="a", name="x"), call("{}", id="b", name="y"), call("}", id="a")],
+        [call("", index=0, id="a", name="x"), call("{}", index=0, id="a", name="x"), call("{}", id="b", name="y")],
     ],
 )
 def test_calls_are_told_apart_as_servers_send_them(deltas: list[dict[str, Any]]) -> None:
