@@ -17,8 +17,8 @@ from typing import Any
 import typer.main
 
 from offprompt import errors
-from offprompt.cli import app
 from offprompt.cli.call import OPTION_NAMES
+from offprompt.cli.program import app
 from offprompt.config import Settings, setting_docs
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.records import compact

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import platformdirs
 
 from offprompt.config import Settings, find_file, load_settings, read_file
-from offprompt.errors import UnsupportedError, UsageError
+from offprompt.errors import NotFoundError, UnsupportedError, UsageError
 from offprompt.models.clocks import SystemClock
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.protocols import Clock
@@ -28,6 +28,7 @@ def open(  # noqa: A001 - the verb that users type
     *,
     clock: Clock | None = None,
     config: str | os.PathLike[str] | None = None,
+    create: bool = True,
     **settings: object,
 ) -> Offprompt:
     """The memory at a URL.
@@ -36,10 +37,14 @@ def open(  # noqa: A001 - the verb that users type
               then `url` of the config file, then `offprompt.db` in the user's data folder.
     clock     where `now` comes from, for tests; the system's unless given.
     config    a TOML file; unless given OFFPROMPT_CONFIG, `./offprompt.toml`, then the user's config folder.
+    create    make the file, with its folders, if it is not there.
     settings  any setting by name; see docs/settings.md.
     Raises    UsageError for unknown or ill-typed settings, UnsupportedError for a URL that no engine serves,
-              BackendError if the file cannot be used.
+              BackendError if the file cannot be used, NotFoundError if it is not there and not to be made.
     """
+    for name, value in (("url", url), ("config", config)):
+        if value is not None and not isinstance(value, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"{name}={value!r}: give a path or URL as text, such as {name}={'agent.db'!r}")
     environ = os.environ
     file = Path(config) if config is not None else config_file(environ)
     loaded = load_settings(settings, environ=environ, file=file)
@@ -47,7 +52,7 @@ def open(  # noqa: A001 - the verb that users type
     where = os.fspath(url) if url is not None else environ.get("OFFPROMPT_URL") or str(stored.get("url") or "")
     user = environ.get("OFFPROMPT_USER") or str(stored.get("user") or "") or None
     clock = clock or SystemClock()
-    store = _store(where or str(default_file()), clock, loaded)
+    store = _store(where or str(default_file()), clock, loaded, create=create)
     parts = Parts(store, store, clock, tokenizer_for(""), loaded, price_sheets(loaded), tokenizer_for)
     return Offprompt(parts, user=user)
 
@@ -81,10 +86,15 @@ def price_sheets(settings: Settings) -> tuple[PriceSheet, ...]:
     return (*own, *(sheet for sheet in builtin_sheets() if sheet.name not in names))
 
 
-def _store(where: str, clock: Clock, settings: Settings) -> InProcessStore | SqliteStore:
+def _store(where: str, clock: Clock, settings: Settings, *, create: bool) -> InProcessStore | SqliteStore:
     if where == ":memory:":
         return InProcessStore(clock)
     path = sqlite_path(where)
+    if not create and not path.exists():
+        raise NotFoundError(
+            f"there is no store at {path.absolute()}; the first write makes it (offprompt write NAME VALUE): "
+            "write something, or correct --url or OFFPROMPT_URL"
+        )
     return SqliteStore(path, clock=clock, durability=settings.durability, busy_timeout_s=settings.busy_timeout_s)
 
 

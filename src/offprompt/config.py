@@ -6,6 +6,7 @@ Files     `OFFPROMPT_CONFIG`, else `offprompt.toml` in the folder, else `offprom
 
 from __future__ import annotations
 
+import difflib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -136,6 +137,10 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def _unknown(name: str, where: str, known: set[str]) -> UsageError:
+    close = difflib.get_close_matches(name.removeprefix(ENV_PREFIX).lower(), known, n=1)
+    if close:
+        meant = f"{ENV_PREFIX}{close[0].upper()}" if name.startswith(ENV_PREFIX) else close[0]
+        return UsageError(f"unknown setting {name!r} in {where}; did you mean {meant}?")
     return UsageError(f"unknown setting {name!r} in {where}; the settings are: {', '.join(sorted(known))}")
 
 

@@ -26,8 +26,11 @@ def talk(store: Path, user: str, *words: str, wire: Wire = "openai", session_id:
 
 
 def test_nothing_to_audit(run: Run) -> None:
+    run("write city 上海 --user alice")
     assert run("audit").out == "nothing here\n"
     assert run("audit --json").document["sessions"] == []
+    assert (run("audit").code, run("audit --user typo").code) == (0, 3)
+    assert "no session in scope user=typo" in run("audit --user typo").err
 
 
 @pytest.mark.parametrize("wire", ["openai", "anthropic"])

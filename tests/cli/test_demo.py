@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import offprompt
@@ -79,7 +81,6 @@ def test_the_document_holds_both_ways_and_the_replay(run: Run) -> None:
     assert document["replay"]["requests"] > 100
 
 
-def test_the_demo_touches_no_store_of_the_user(run: Run, tmp_path: object) -> None:
-    assert tmp_path
-    run("demo")
-    assert run("sessions --json").document == {"sessions": []}
+def test_the_demo_touches_no_store_of_the_user(run: Run, store: Path) -> None:
+    assert run("demo").code == 0
+    assert not store.exists()

@@ -37,6 +37,7 @@ def test_json_values_keep_their_type(run: Run) -> None:
 
 
 def test_a_value_that_is_not_json_is_refused_without_repeating_it(run: Run) -> None:
+    run("write other x --user bob")
     ran = run("write profile '{secret' --json-value --user alice")
     assert (ran.code, ran.out) == (2, "")
     assert "line 1, column 2" in ran.err

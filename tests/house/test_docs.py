@@ -11,7 +11,7 @@ import typer.main
 
 import offprompt
 from offprompt import errors
-from offprompt.cli import app
+from offprompt.cli.program import app
 from offprompt.cli.call import OPTION_NAMES
 from offprompt.config import OWN_VARIABLES, setting_docs
 from tests.house.tree import ROOT, relative

@@ -11,7 +11,7 @@ from offprompt.cli.audit_text import audit_text, broken_line, diagnosis_line
 from offprompt.cli.call import Call, command
 from offprompt.cli.render import scope_json
 from offprompt.cli.trace import no_session
-from offprompt.errors import BackendError
+from offprompt.errors import BackendError, NotFoundError
 from offprompt.service.audit import Audit, SessionAudit, Totals
 from offprompt.service.audit import audit as audit_sessions
 from offprompt.service.comparison import Comparison
@@ -31,6 +31,8 @@ def audit(
         found = audit_sessions(memory.parts, scope, verify=verify, diagnosis=diagnose)
         if not found.sessions and call.options.session is not None:
             raise no_session(call, memory, call.options.session)
+    if not found.sessions and scope is not None:
+        raise NotFoundError(f"no session in scope {scope}; list those of all: offprompt sessions")
     text = audit_text(found, call.lang, diagnosed=diagnose) if found.sessions else call.say("nothing here")
     call.put(_audit_json(found, call), text)
     if found.broken:

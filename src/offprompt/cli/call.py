@@ -15,13 +15,13 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from offprompt.bootstrap import open as open_memory
+from offprompt.cli import streams
 from offprompt.cli.errors import corrected
 from offprompt.cli.words import say
 from offprompt.errors import ScopeError
 from offprompt.service.offprompt import BoundScope, Offprompt
 
 SCOPE, PANEL = "Whose memory", "Everywhere"
-PIPE_CLOSED = 141
 
 Url = Annotated[str | None, typer.Option(help="The store: a file, sqlite:///path, or :memory:.", rich_help_panel=PANEL)]
 User = Annotated[str | None, typer.Option(help="A user's memory.", rich_help_panel=SCOPE)]
@@ -70,21 +70,27 @@ class Call:
 
     def put(self, document: Any, text: str) -> None:
         """Answer: the document with `--json`, else the text."""
-        sys.stdout.write((json.dumps(document, ensure_ascii=False) if self.options.json else text.rstrip("\n")) + "\n")
+        if self.options.json:
+            text = json.dumps(document, ensure_ascii=not streams.is_unicode(sys.stdout))
+        streams.answer(text.rstrip("\n") + "\n")
 
     @contextmanager
-    def memory(self) -> Generator[Offprompt]:
-        """The memory that the options name, closed afterwards."""
-        with open_memory(self.options.url, config=self.options.config, app=self.options.app) as memory:
+    def memory(self, *, create: bool = False) -> Generator[Offprompt]:
+        """The memory that the options name, closed afterwards.
+
+        Raises   NotFoundError if there is none yet and `create` is not set.
+        """
+        own = self.options
+        with open_memory(own.url, config=own.config, app=own.app, create=create) as memory:
             yield memory
 
     @contextmanager
-    def scope(self) -> Generator[BoundScope]:
-        """The scope that the options name.
+    def scope(self, *, create: bool = False) -> Generator[BoundScope]:
+        """The scope that the options name; a write may `create` the store.
 
         Raises   ScopeError with the corrected command if they name none and there is no default.
         """
-        with self.memory() as memory:
+        with self.memory(create=create) as memory:
             yield self.scope_of(memory)
 
     def scope_of(self, memory: Offprompt) -> BoundScope:
@@ -128,13 +134,7 @@ def command(app: typer.Typer, name: str) -> Callable[[Callable[..., None]], Call
         @wraps(function)
         def run(ctx: typer.Context, **given: Any) -> None:
             call = merged(ctx.obj, {option: given.pop(option) for option in OPTION_NAMES})
-            try:
-                function(call, **given)
-                sys.stdout.flush()
-            except BrokenPipeError:
-                # Whoever read us has left; nothing may be written at exit either.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                raise typer.Exit(PIPE_CLOSED) from None
+            function(call, **given)
 
         run.__signature__ = signature  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in signature.parameters.values()}
@@ -156,4 +156,5 @@ def option_parameters() -> list[inspect.Parameter]:
 
 def merged(before: Call, given: dict[str, Any]) -> Call:
     """The call with options given behind the command's name; they win over those before it."""
-    return replace(before, options=replace(before.options, **{key: value for key, value in given.items() if value}))
+    said = {key: value for key, value in given.items() if value is not None and value is not False}
+    return replace(before, options=replace(before.options, **said))

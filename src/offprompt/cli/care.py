@@ -10,6 +10,7 @@ import typer
 
 from offprompt.cli.call import Call, command
 from offprompt.cli.render import table
+from offprompt.errors import UsageError
 from offprompt.service import maintenance
 
 NOT_SOUND = 1
@@ -37,6 +38,8 @@ def backup(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there.")] = False,
 ) -> None:
     """Copy the store to a file, while it is in use."""
+    if not target.parent.is_dir():
+        raise UsageError(f"the folder {str(target.parent)!r} of the backup is not there; make it, or correct the path")
     with call.memory() as memory:
         size = maintenance.backup(memory.parts.slots, target, overwrite=overwrite)
     call.put({"backup": str(target), "bytes": size}, f"{call.say('stored')}: {target}, {size:,} {call.say('bytes')}")
@@ -49,7 +52,9 @@ def restore(
     force: Annotated[bool, typer.Option("--force", help="Replace what the store holds.")] = False,
 ) -> None:
     """Put a backup in place of the store."""
-    with call.memory() as memory:
+    if not source.is_file():
+        raise UsageError(f"the backup {str(source)!r} is not a file; correct the path")
+    with call.memory(create=True) as memory:
         maintenance.restore(memory.parts.slots, source, force=force)
     call.put({"restored": str(source)}, f"{call.say('restored from')} {source}")
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from typing import Final
 
 import typer
 
+from offprompt.cli import streams
 from offprompt.errors import NotFoundError, OffpromptError
 
 CommandLineError: Final[type[Exception]] = typer.BadParameter.__mro__[2]
@@ -18,7 +20,22 @@ SCOPE_OPTIONS: Final = ("--url", "--app", "--user", "--agent", "--session", "--c
 
 LONG: Final = 60
 USAGE: Final = 2
-INTERRUPTED: Final = 130
+PIPE_CLOSED: Final = 141
+
+SPOKEN: Final = (
+    (r"\b\w+=True \((--[\w-]+)\)", r"\1"),
+    (r"\bttl_s=", "--ttl "),
+    (r"\bor None for ever", "or `none` for ever"),
+    (r"\bif_version=", "--if-version "),
+    (r"\bimportance=", "--importance "),
+    (r"\bpolicy='(\w+)'", r"--policy \1"),
+    (r"\b(user|agent|session|app)=''", r"--\1 ''"),
+    (r"shared=True stands alone: .*", "--shared stands alone: leave out --user, --agent and --session, or --shared"),
+    (r"pass another schema with the value", "give another --schema with the value"),
+)
+"""What the library calls its arguments, and what the command line calls them."""
+
+SETTING: Final = re.compile(r"\braise (max_\w+|busy_timeout_s)")
 
 
 def exit_code(error: Exception) -> int:
@@ -31,9 +48,9 @@ def report(error: Exception, argv: Sequence[str]) -> int:
     code, text = exit_code(error), " ".join(sentence(error, argv).split())
     if wants_json(argv):
         document = {"error": {"type": kind(error), "message": text, "exit_code": code}}
-        sys.stderr.write(json.dumps(document, ensure_ascii=False) + "\n")
-    else:
-        sys.stderr.write(f"offprompt: {text}\n")
+        streams.complain(json.dumps(document, ensure_ascii=not streams.is_unicode(sys.stderr)) + "\n")
+    elif text:
+        streams.complain(f"offprompt: {text}\n")
     return code
 
 
@@ -65,16 +82,35 @@ def kind(error: Exception) -> str:
 
 
 def sentence(error: Exception, argv: Sequence[str]) -> str:
-    """The error's sentence; Typer's own with the command that would help."""
+    """The error's sentence in the command line's words; Typer's own with the command that would help.
+
+    Empty where Typer has printed the help already, because no command was given.
+    """
     if isinstance(error, NotFoundError) and error.name:
         return f"{str(error).partition('; ')[0]}; {way_out(error, argv)}"
     if isinstance(error, OffpromptError):
-        return str(error)
+        return spoken(str(error))
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "offprompt")
     formatted = getattr(error, "format_message", None)
-    message = str(formatted() if callable(formatted) else error)
-    return f"{message.rstrip('.')}; try: {path} --help"
+    message = str(formatted() if callable(formatted) else error).rstrip(".")
+    option = getattr(error, "option_name", None)
+    if isinstance(option, str) and re.fullmatch(r"-[^-]", option):
+        return f"{message}; if it is a value: {as_value(argv, option)}"
+    return f"{message}; try: {path} --help" if message else ""
+
+
+def spoken(text: str) -> str:
+    """A sentence of the library with its arguments called as the command line calls them."""
+    for pattern, word in SPOKEN:
+        text = re.sub(pattern, word, text)
+    return SETTING.sub(lambda match: f"raise OFFPROMPT_{match[1].upper()}", text)
+
+
+def as_value(argv: Sequence[str], option: str) -> str:
+    """The command line with the word that was taken for this option behind `--`, where it is a value."""
+    at = next(at for at, word in enumerate(argv) if word.startswith(option))
+    return as_typed([*argv[:at], *argv[at + 1 :], "--", argv[at]])
 
 
 def way_out(error: NotFoundError, argv: Sequence[str]) -> str:

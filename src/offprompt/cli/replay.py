@@ -23,7 +23,7 @@ from offprompt.service.replay.formats import SHAPES
 from offprompt.service.replay.log import Rules
 from offprompt.service.replay.logged import Conversation, Problem
 from offprompt.service.replay.picture import write_picture
-from offprompt.service.replay.readers import OnBytes, OnProblem, read_conversations
+from offprompt.service.replay.readers import OnBytes, read_conversations
 from offprompt.service.replay.report import advice, document, overflow, summary, table_cells
 from offprompt.service.replay.simulate import Replayed, simulate
 from offprompt.wire.prices import PriceSheet, named_sheet, sheet_for
@@ -75,6 +75,7 @@ def replay(
             f"no request to replay in {', '.join(map(str, files))}: {source.first_problem()}; expected {SHAPES}, "
             "with at least one assistant message behind another message"
         )
+    source.say_alone()
     drawn = None if no_picture else picture or Path(f"{files[0].stem or 'log'}.replay.svg")
     if drawn is not None:
         write_picture(replayed, drawn, call.lang)
@@ -110,31 +111,40 @@ class _Source:
     def __init__(self, files: Sequence[Path]) -> None:
         self.files = files
         self.problems: list[Problem] = []
+        self._console = Console(stderr=True)
         for file in files:
             if not file.is_file():
                 raise UsageError(f"{str(file)!r} is not a file; name the log files themselves")
 
     @contextmanager
     def open(self) -> Generator[Iterator[Conversation]]:
-        """The conversations; problems go to stderr as they come, the first twenty."""
-        console = Console(stderr=True)
+        """The conversations; problems go to stderr as they come, the first twenty, but one alone: see `say_alone`."""
         total = sum(file.stat().st_size for file in self.files)
-        with Progress(console=console, transient=True, disable=not sys.stderr.isatty()) as progress:
+        with Progress(console=self._console, transient=True, disable=not sys.stderr.isatty()) as progress:
             task = progress.add_task("replay", total=total)
-
-            def report(problem: Problem) -> None:
-                self.problems.append(problem)
-                if len(self.problems) <= MANY_PROBLEMS:
-                    console.print(str(problem), markup=False, highlight=False, soft_wrap=True)
-
-            yield self._all(report, lambda read: progress.advance(task, read))
+            yield self._all(lambda read: progress.advance(task, read))
         if len(self.problems) > MANY_PROBLEMS:
-            console.print(f"… {len(self.problems) - MANY_PROBLEMS} more", highlight=False)
+            self._console.print(f"… {len(self.problems) - MANY_PROBLEMS} more", highlight=False)
 
     def first_problem(self) -> str:
         """The first thing that went wrong."""
         return str(self.problems[0]) if self.problems else "no conversation in it"
 
-    def _all(self, report: OnProblem, advance: OnBytes) -> Iterator[Conversation]:
+    def say_alone(self) -> None:
+        """Say a problem that stayed the only one: of a log in which nothing can be read it is the error itself."""
+        if len(self.problems) == 1:
+            self._say(self.problems[0])
+
+    def _all(self, advance: OnBytes) -> Iterator[Conversation]:
         for file in self.files:
-            yield from read_conversations(file, report, advance)
+            yield from read_conversations(file, self._note, advance)
+
+    def _note(self, problem: Problem) -> None:
+        self.problems.append(problem)
+        if len(self.problems) == 2:
+            self._say(self.problems[0])
+        if 2 <= len(self.problems) <= MANY_PROBLEMS:
+            self._say(problem)
+
+    def _say(self, problem: Problem) -> None:
+        self._console.print(str(problem), markup=False, highlight=False, soft_wrap=True)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
 from offprompt.cli.call import Call, command
 from offprompt.cli.errors import corrected, quoted
 from offprompt.cli.render import moment, scope_json, seconds_of, slot_json, table, version_json
-from offprompt.errors import UsageError
+from offprompt.errors import NotFoundError, UsageError
 from offprompt.records import DEFAULT, Default, Policy, Slot, as_dict, text_of
 
 slots = typer.Typer(name="slot", help="Named values of one scope: exact state.", no_args_is_help=True)
+
+JSON_WAY_OUT: Final = "quote it for your shell, as in '{\"a\": 1}', or leave out --json-value"
 
 Name = Annotated[str, typer.Argument(help="The slot's name.")]
 
@@ -38,9 +41,9 @@ def write(
 ) -> None:
     """Write a value."""
     text = value_text(call, name, value, file)
-    content = parsed(text, f"the value for slot {name!r}") if json_value else text
+    content = parsed(text, f"the value for slot {name!r}", JSON_WAY_OUT) if json_value else text
     rules = schema_of(schema) if schema else None
-    with call.scope() as scope:
+    with call.scope(create=True) as scope:
         slot = scope.write(
             name,
             content,
@@ -85,7 +88,11 @@ def forget(
 def undo(call: Call, name: Name) -> None:
     """Bring back what `forget` hid."""
     with call.scope() as scope:
-        slot = scope.slots.undo(name)
+        try:
+            slot = scope.slots.undo(name)
+        except NotFoundError as exc:
+            hidden = " ".join(["offprompt", "slot", "list", "--forgotten", *scope_words(call)])
+            raise NotFoundError(f"{exc}: {hidden}") from exc
     call.put({"slot": slot_json(slot)}, f"{slot.name}: {call.say('is back')}, {call.say('version')} {slot.version}")
 
 
@@ -164,6 +171,9 @@ def erase(
         raise UsageError(f"erase cannot be undone; if that is meant: {corrected(call.argv, ['--yes'])}")
     with call.scope() as scope:
         erased = scope.slots.erase(*(names or ()), within="subtree" if subtree else "exact")
+        if names and not erased:
+            listed = " ".join(["offprompt", "slot", "list", "--within", "subtree", *scope_words(call)])
+            raise NotFoundError(f"no slot {', '.join(map(repr, names))} in scope {scope.scope}; see: {listed}")
     call.put({"erased": erased}, f"{erased} {call.say('erased for good')}")
 
 
@@ -185,9 +195,26 @@ def value_text(call: Call, name: str, value: str | None, file: Path | None) -> s
         raise UsageError(f"{given} for slot {name!r}: give the value, `-` for stdin, or a file: {way}")
     if file is not None:
         return file_text(file, "--file")
-    if value == "-":
-        return sys.stdin.read().removesuffix("\n")
-    return value or ""
+    return stdin_text(name) if value == "-" else value or ""
+
+
+def stdin_text(name: str) -> str:
+    """What stands on stdin, without its last newline.
+
+    Raises   UsageError if it is closed, empty, or no text in its encoding.
+    """
+    stream = sys.stdin
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="strict")
+    try:
+        text = "" if stream is None else stream.read()  # pyright: ignore[reportUnnecessaryComparison]
+    except UnicodeDecodeError as exc:
+        raise UsageError(
+            f"stdin is not {exc.encoding} text (byte {exc.start + 1}); set PYTHONIOENCODING=utf-8, or give a --file"
+        ) from exc
+    if not text:
+        raise UsageError(f"nothing on stdin for slot {name!r}; pipe the value in, or write '' for an empty text")
+    return text.removesuffix("\n")
 
 
 def file_text(path: Path, option: str) -> str:
@@ -202,18 +229,16 @@ def file_text(path: Path, option: str) -> str:
         raise UsageError(f"{option} {str(path)!r} cannot be read: {why}; correct the path or the file") from exc
 
 
-def parsed(text: str, what: str) -> Any:
+def parsed(text: str, what: str, way_out: str) -> Any:
     """The text as JSON.
 
     Raises   UsageError saying where it is not; never the value.
     """
     try:
         return json.loads(text)
-    except json.JSONDecodeError as exc:
-        raise UsageError(
-            f"{what} is not JSON: {exc.msg} at line {exc.lineno}, column {exc.colno}; quote it for your shell, "
-            "as in '{\"a\": 1}', or leave out --json-value"
-        ) from exc
+    except (json.JSONDecodeError, RecursionError) as exc:
+        where = f"{exc.msg} at line {exc.lineno}, column {exc.colno}" if isinstance(exc, ValueError) else "too deep"
+        raise UsageError(f"{what} is not JSON: {where}; {way_out}") from exc
 
 
 def schema_of(path: Path) -> dict[str, Any]:
@@ -221,9 +246,9 @@ def schema_of(path: Path) -> dict[str, Any]:
 
     Raises   UsageError if it is not a JSON object.
     """
-    rules = as_dict(parsed(file_text(path, "--schema"), f"the schema {path}"))
+    rules = as_dict(parsed(file_text(path, "--schema"), f"--schema {str(path)!r}", "correct the file"))
     if rules is None:
-        raise UsageError(f'the schema {path} is not a JSON object; give a JSON Schema such as {{"type": "object"}}')
+        raise UsageError(f'--schema {str(path)!r} is no JSON object; give a JSON Schema such as {{"type": "object"}}')
     return rules
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from typing import Any
 
+from offprompt.errors import UsageError
 from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionRecord
 from offprompt.service.session import Session
 from offprompt.service.streamed import AsyncStreamedReply, StreamReader
@@ -52,6 +53,8 @@ class AsyncSession:
         **options: Any,
     ) -> Reply:
         """See `Session.complete`; `call` is awaited."""
+        if not callable(call):
+            raise UsageError(f"call={call!r} cannot be called; pass such as client.chat.completions.create")
         reply = await self.absorb(await call(**{**await self.prepare(messages, show=show), **options}))
         while not reply.done:
             request = await self.prepare([*messages, *reply.messages])

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from offprompt.config import Settings
-from offprompt.errors import ScopeError
+from offprompt.errors import ScopeError, UsageError
 from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer
 from offprompt.records import Event, Scope
 from offprompt.service.async_session import AsyncSession
@@ -16,6 +16,7 @@ from offprompt.service.session import Session
 from offprompt.service.session_kit import SessionKit, SessionOptions
 from offprompt.service.slot_writer import Kit
 from offprompt.service.slots import Slots
+from offprompt.service.values import checked_count, checked_tools
 from offprompt.wire.prices import PriceSheet
 
 
@@ -77,6 +78,7 @@ class BoundScope:
                         `auto`: inline while the values cost less than the four tools would.
         actions         `tools`: native calls. `text`: JSON in the reply's text, for models without tools.
         """
+        checked_tools(tools)
         scope = self.scope.narrow(session=session_id)
         options = SessionOptions(
             model=model,
@@ -104,7 +106,15 @@ class BoundScope:
         return AsyncSession(self.session(session_id, **options))
 
     def events(self, *, op: str | None = None, after: int = 0, limit: int = 1000) -> list[Event]:
-        """The events of this scope and those below it, oldest first; never a value."""
+        """The events of this scope and those below it, oldest first; never a value.
+
+        op       a prefix such as `slot.`; after: only events with a greater `seq`; limit: at most so many.
+        Raises   UsageError for another type.
+        """
+        if op is not None and not isinstance(op, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"op={op!r}: give the beginning of an operation's name, such as op='slot.write'")
+        checked_count("after", after)
+        checked_count("limit", limit)
         return self._parts.slots.events(scope=self.scope, op=op, after=after, limit=limit)
 
     def clear(self) -> dict[str, int]:
@@ -142,11 +152,11 @@ class Offprompt:
 
         Raises   ScopeError if no id is given anywhere; never a wildcard.
         """
-        if not (user or agent or session or shared):
-            user = self._user
         for kind, value in (("user", user), ("agent", agent), ("session", session), ("app", app)):
             if value == "":
                 raise ScopeError(f"{kind}='' is no id; leave it out, or pass 1 to 256 bytes of text")
+        if user is None and agent is None and session is None and not shared:
+            user = self._user
         return BoundScope(self.parts, Scope(app or self.parts.settings.app, user, agent, session, shared))
 
     def close(self) -> None:

@@ -104,7 +104,7 @@ class SlotWriter:
             self._check_free(put.name, [op.name for op in ops[1:]], own=current.parts if current is not None else 0)
         surplus = part_names(put.name, current.parts if current is not None else 0)[len(ops) - 1 :]
         erase: list[SlotOp[Any]] = [EraseSlots(self.scope, tuple(surplus))] if surplus else []
-        return replace(self._kit.slots.batch([*erase, *ops])[len(erase)], value=put.value)
+        return replace(self._kit.slots.batch([*erase, *ops])[len(erase)], value=put.value, bytes=len(text.encode()))
 
     def _parts(self, put: PutSlot, text: str) -> list[PutSlot]:
         limit = self._kit.settings.max_value_bytes

@@ -32,7 +32,7 @@ from offprompt.records import (
 from offprompt.service.guards import Guards
 from offprompt.service.ranking import rank, rank_score
 from offprompt.service.slot_writer import SlotWriter, Writer, check_no_part, part_names
-from offprompt.service.values import checked_options, checked_tags, checked_value
+from offprompt.service.values import checked_count, checked_options, checked_query, checked_tags, checked_value
 
 MISSING: Final = object()
 
@@ -69,7 +69,7 @@ class Slots(Guards):
         schema      a JSON Schema that this and all later values must fit; None keeps it.
         Raises      NameInvalidError, LimitError, ConflictError, SchemaError, UsageError; then nothing is changed.
         """
-        options = checked_options(str(name), ttl_s, tags, importance, policy, if_version)
+        options = checked_options(str(name), ttl_s, tags, importance, policy, if_version, schema)
         return self.write_as(Writer(), name, value, split=split, schema=schema, policy=policy, **options)
 
     def write_as(
@@ -111,6 +111,8 @@ class Slots(Guards):
 
     def get_many(self, names: Sequence[str]) -> dict[str, Slot]:
         """The slots that are there, by the name asked for."""
+        if isinstance(names, str):
+            raise UsageError(f"names={names!r} is one text; pass a list, such as [{names!r}]")
         found = {name: self.get(name) for name in names}
         return {name: slot for name, slot in found.items() if slot is not None}
 
@@ -179,7 +181,9 @@ class Slots(Guards):
         since    seconds since 1970: updated at or after; until: before.
         within   `exact` this scope, `inherit` what it inherits, `subtree` every scope with all its ids.
         forgotten  the hidden ones that `undo` can bring back instead, without their values.
+        Raises   UsageError for a condition of another type.
         """
+        checked_query(names, since, until, within)
         query = SlotQuery(self.scope, within, names, checked_tags(tags), since, until, forgotten)
         slots = run(self._kit.slots, ListSlots(query))
         parts = {(slot.scope, fold_name(f"{slot.name}.{part}")) for slot in slots for part in range(1, slot.parts + 1)}
@@ -188,6 +192,7 @@ class Slots(Guards):
 
     def rank(self, *, limit: int | None = None) -> list[tuple[Slot, float]]:
         """The slots this scope inherits, by use and importance, best first (see `ranking.rank_score`)."""
+        checked_count("limit", limit)
         now = self._kit.clock.now()
         return [(slot, rank_score(slot, now)) for slot in rank(self.list(), now)[:limit]]
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeGuard
 
 from offprompt.errors import UsageError
-from offprompt.records import POLICIES, Default, Json, fold_name
+from offprompt.records import DEFAULT, POLICIES, Default, Json, as_list, fold_name
 
 MAX_TAGS: Final = 16
 MAX_TAG_CHARS: Final = 64
+WITHIN: Final = ("exact", "inherit", "subtree")
 
 
 def checked_value(name: str, value: object) -> Json:
@@ -43,11 +44,14 @@ def _cause(exc: Exception) -> str:
 def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """The tags folded, each once.
 
-    Raises   UsageError for one text instead of a list.
+    Raises   UsageError for one text instead of a list, and for anything that is no list of texts.
     """
     if isinstance(tags, str):
         raise UsageError(f"tags={tags!r} is one text; pass a list, such as tags=[{tags!r}]")
-    return tuple(dict.fromkeys(fold_name(tag).strip() for tag in tags))
+    found = list(tags) if isinstance(tags, Iterable) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+    if found is None or not all(isinstance(tag, str) for tag in found):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"tags={tags!r}: give a list of texts, such as tags=['food']")
+    return tuple(dict.fromkeys(fold_name(tag).strip() for tag in found))
 
 
 def checked_options(
@@ -57,18 +61,24 @@ def checked_options(
     importance: float | None,
     policy: str | None,
     if_version: int | None,
+    schema: object = None,
 ) -> dict[str, Any]:
-    """The options as fields of a PutSlot.
+    """The options as fields of a PutSlot; the schema is looked at only.
 
     Raises   UsageError naming the option, its value and the rule.
     """
-    if isinstance(ttl_s, (int, float)) and not 0 < ttl_s < float("inf"):
+    if ttl_s is not None and ttl_s is not DEFAULT and not (is_number(ttl_s) and 0 < ttl_s < float("inf")):
         raise UsageError(f"ttl_s={ttl_s!r} for slot {name!r}: give seconds above 0, or None for ever")
-    if importance is not None and not 0 <= importance <= 1:
+    if importance is not None and not (is_number(importance) and 0 <= importance <= 1):
         raise UsageError(f"importance={importance!r} for slot {name!r}: give a number from 0 to 1")
+    if schema is not None and not isinstance(schema, Mapping):
+        raise UsageError(
+            f"schema for slot {name!r} is a {type(schema).__name__}: give a JSON Schema as a dict, "
+            "such as schema={'type': 'object'}"
+        )
     if policy is not None and policy not in POLICIES:
         raise UsageError(f"policy={policy!r} for slot {name!r}: the policies are {', '.join(POLICIES)}")
-    if if_version is not None and if_version < 0:
+    if if_version is not None and not (is_whole(if_version) and if_version >= 0):
         raise UsageError(f"if_version={if_version!r} for slot {name!r}: give 0 (not there) or the version")
     cleaned = None if tags is None else checked_tags(tags)
     if cleaned is not None and (len(cleaned) > MAX_TAGS or not all(1 <= len(tag) <= MAX_TAG_CHARS for tag in cleaned)):
@@ -76,6 +86,51 @@ def checked_options(
             f"{len(cleaned)} tags for slot {name!r}: give at most {MAX_TAGS} of 1 to {MAX_TAG_CHARS} characters"
         )
     return {"ttl_s": ttl_s, "tags": cleaned, "importance": importance, "if_version": if_version}
+
+
+def checked_query(names: object, since: object, until: object, within: object) -> None:
+    """Nothing, if these can be conditions of a list.
+
+    Raises   UsageError naming the condition, its value and the rule.
+    """
+    if names is not None and not isinstance(names, str):
+        raise UsageError(f"names={names!r}: give a pattern as text, such as names='trip*'")
+    for what, value in (("since", since), ("until", until)):
+        if value is not None and not is_number(value):
+            raise UsageError(f"{what}={value!r}: give seconds since 1970, such as datetime.timestamp() returns")
+    if within not in WITHIN:
+        raise UsageError(f"within={within!r}: it is one of {', '.join(WITHIN)}")
+
+
+def checked_count(what: str, value: object) -> None:
+    """Nothing, if it is a whole number of 0 or more, or None.
+
+    Raises   UsageError naming it.
+    """
+    if value is not None and not (is_whole(value) and value >= 0):
+        raise UsageError(f"{what}={value!r}: give a whole number of 0 or more")
+
+
+def checked_tools(tools: object) -> None:
+    """Nothing, if it is a list, or None; what is in it is looked at where the wire is known.
+
+    Raises   UsageError naming what it is instead.
+    """
+    if tools is not None and as_list(tools) is None:
+        raise UsageError(
+            f"tools is a {type(tools).__name__}: give the list of your tools' definitions as dicts, "
+            "as the client's own call takes them"
+        )
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is an int or a float; True and False are not."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether it is an int; True and False are not."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def pieces(text: str, max_bytes: int) -> list[str]:

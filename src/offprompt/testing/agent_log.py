@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
 from collections.abc import Sequence
@@ -99,12 +100,32 @@ def _scans(dice: random.Random) -> list[dict[str, Any]]:
     ]
 
 
-def main(words: Sequence[str]) -> None:
-    """Write a log to stdout: `python -m offprompt.testing.agent_log [TASKS [SEED [en|zh]]]`."""
+def main(words: Sequence[str]) -> int:
+    """Write a log to stdout: `python -m offprompt.testing.agent_log [TASKS [SEED [en|zh]]]`; returns the exit code."""
     given = [*words, *("20", "7", "en")[len(words) :]]
-    log = agent_log(tasks=int(given[0]), seed=int(given[1]), language="zh" if given[2] == "zh" else "en")
-    sys.stdout.write(compact({"messages": log}) + "\n")
+    if len(given) > 3 or not (given[0].isdecimal() and given[1].isdecimal() and given[2] in _SYSTEM):
+        _complain(f"{' '.join(words)!r}: give the number of tasks, a seed, and en or zh, such as: 20 7 zh")
+        return 2
+    try:
+        log = agent_log(tasks=int(given[0]), seed=int(given[1]), language="zh" if given[2] == "zh" else "en")
+        # UTF-8 whatever the terminal's encoding is: what reads it is a program.
+        with open(1, "w", encoding="utf-8", closefd=False) as out:
+            out.write(compact({"messages": log}) + "\n")
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return 141
+    except OSError as exc:
+        _complain(f"the log cannot be written to stdout: {exc.strerror}")
+        return 5
+    return 0
+
+
+def _complain(text: str) -> None:
+    if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison] - it is, when it is closed
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"agent_log: {text}\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))
