@@ -213,7 +213,7 @@ def test_a_cut_off_action_is_not_run(talk: NewTalk, alice: BoundScope) -> None:
 
 
 def test_a_model_that_only_asks_its_memory_is_stopped(one: Talk) -> None:
-    reply = one.turn("Go", *(call("mem_read", slot="nothing") for _ in range(8)))
+    reply = one.turn("Go", *(call("mem_read", slot=f"nothing{number}") for number in range(8)))
     assert reply.done
     assert any("stopped" in warning for warning in reply.warnings)
     one.turn("Thanks", "Welcome.")

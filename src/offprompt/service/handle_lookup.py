@@ -2,40 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from offprompt.records import JournalEntry, fold_name
+from offprompt.records import JournalEntry, Slot, fold_name
 from offprompt.service.turn import Turn
-from offprompt.wire.handles import Looked, Resolved, at_pointer, restore_lookalikes
+from offprompt.wire.handles import Looked, Resolved, at_pointer, resolve_arguments, restore_lookalikes
+from offprompt.wire.places import is_allowed
 from offprompt.wire.scrub import scrub_text
+
+STAND_IN = "~"
+"""What stands for a secret while the hosts of a call are looked at: no host has it."""
 
 WHY = {
     "not_issued": "this session did not give it out",
     "not_found": "nothing is stored there",
-    "not_allowed": "its policy is never",
+    "not_allowed": "its slot does not allow that place",
     "malformed": "it names nothing",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class HandleLookup:
-    """Looks handles up: only issued ones, never those of secrets. departed: messages that are not in the prompt."""
+    """Looks handles up: only issued ones, those of secrets only in a call that is one of their places.
+
+    departed   messages that are not in the prompt.
+    """
 
     turn: Turn
     departed: Sequence[JournalEntry]
 
     def __call__(self, name: str, pointer: str, /) -> Looked:
-        """The value, or why there is none. See `wire.handles.Lookup`."""
+        """The value, or why there is none, in text or in a value that is written. See `wire.handles.Lookup`."""
+        return self.look(name, pointer, lambda _: False)
+
+    def look(self, name: str, pointer: str, is_free: Callable[[Slot], bool], *, touch: bool = True) -> Looked:
+        """The value, or why there is none; `is_free` says of a `never` slot whether this is one of its places."""
         if name not in {fold_name(each) for each in self.turn.issued}:
             return Looked("not_issued")
         if name.startswith("@"):
             return self._body(name[1:], pointer)
-        slot = self.turn.slots.get(name, actor="session")
+        slot = self.turn.slots.get(name, touch=touch, actor="session")
         if slot is None:
             return Looked("not_found")
-        # A secret goes nowhere by handle until its slot can name the places that it may go to.
-        return Looked("not_allowed") if slot.policy == "never" else at_pointer(slot.value, pointer)
+        if slot.policy == "never" and not is_free(slot):
+            return Looked("not_allowed")
+        return at_pointer(slot.value, pointer)
+
+    def resolve_call(self, tool: str, arguments: str) -> Resolved:
+        """A call's arguments with their handles resolved: see `wire.handles.resolve_arguments`."""
+        return resolve_arguments(arguments, _Call(self, tool, arguments))
 
     def _body(self, body_id: str, pointer: str) -> Looked:
         """A body or earlier message as it came, but for secrets: a handle must not become their way out."""
@@ -54,3 +70,27 @@ class HandleLookup:
         for bad in resolved.bad:
             self.turn.event("handle.bad", bad.name, outcome="HandleError", why=f"{bad.why} in {where}")
             self.turn.warnings.append(f"the handle {bad.text[:80]} in {where} was not resolved: {WHY[bad.why]}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """The lookup of one call of the client's tools, of which all arguments are known."""
+
+    lookup: HandleLookup
+    tool: str
+    arguments: str
+
+    def __call__(self, name: str, pointer: str, /) -> Looked:
+        return self.lookup.look(name, pointer, self._is_free)
+
+    def _is_free(self, slot: Slot) -> bool:
+        name = fold_name(slot.name)
+        return is_allowed(name, slot.allow, tool=self.tool, arguments=self.arguments, settled=self._settled)
+
+    def _settled(self) -> str:
+        """The arguments as the tool gets them, but for secrets."""
+        return resolve_arguments(self.arguments, self._without_secrets).text
+
+    def _without_secrets(self, name: str, pointer: str, /) -> Looked:
+        looked = self.lookup.look(name, pointer, lambda _: False, touch=False)
+        return Looked("ok", STAND_IN) if looked.status == "not_allowed" else looked

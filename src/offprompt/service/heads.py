@@ -18,13 +18,14 @@ from offprompt.wire.head import (
     directory_text,
     frame,
     memory_tools,
+    secret_line,
 )
 from offprompt.wire.scrub import scrub_text
 
 
 def build_head(turn: Turn, options: SessionOptions, nonce: str) -> Head:
     """The head for the session's first request, by its mode; reads all slots that the session inherits."""
-    slots = [slot for slot, _ in turn.slots.rank() if slot.policy != "never"]
+    slots = [slot for slot, _ in turn.slots.rank() if slot.policy != "never" or slot.allow]
     if options.mode == "off_prompt":
         return _off_prompt(turn, options, slots, nonce)
     inline = _inline(turn, slots, nonce)
@@ -40,9 +41,20 @@ def head_tokens(turn: Turn, head: Head) -> int:
 
 
 def shown_value(slot: Slot, hidden: Mapping[str, Json] = MappingProxyType({})) -> ShownValue:
-    """A slot's value as a frame shows it: what looks like a handle is none; hidden values in it are their handles."""
+    """A slot's value as a frame shows it: what looks like a handle is none; hidden values in it are their handles.
+
+    Its source is `tool` where foreign text led to it, whoever wrote it.
+    """
     text = scrub_text(text_of(slot.value), hidden)[0]
-    return ShownValue(slot.name, text, slot.source, date_of(slot.updated_at))
+    source = "tool" if slot.trust == "tool" and slot.source != "document" else slot.source
+    return ShownValue(slot.name, text, source, date_of(slot.updated_at))
+
+
+def slot_line(turn: Turn, slot: Slot) -> str:
+    """What the directory says of a slot."""
+    if slot.policy == "never":
+        return secret_line(slot.name, slot.allow, turn.language)
+    return directory_line(slot.name, slot.kind, turn.kit.tokenizer.count(text_of(slot.value)))
 
 
 def _off_prompt(turn: Turn, options: SessionOptions, slots: Sequence[Slot], nonce: str) -> Head:
@@ -67,16 +79,20 @@ def _off_prompt(turn: Turn, options: SessionOptions, slots: Sequence[Slot], nonc
 
 
 def _inline(turn: Turn, slots: Sequence[Slot], nonce: str) -> Head:
+    """All values but secrets, and but those of foreign text, which would be in every turn; of secrets their lines."""
+    usable = [slot for slot in slots if slot.policy == "never"]
+    directory = directory_text([slot_line(turn, slot) for slot in usable], 0, turn.language)
+    slots = [slot for slot in slots if slot.policy != "never" and slot.trust == "user"]
     values = frame([shown_value(slot, turn.hidden) for slot in slots], nonce) if slots else ""
     instructions = INLINE[turn.language]
     tools = tuple(dict(turn.model.shape.tool(spec)) for spec in memory_tools(turn.language, inline=True))
     return Head(
-        text="\n\n".join(part for part in (instructions, values) if part),
+        text="\n\n".join(part for part in (instructions, directory, values) if part),
         tools=tools,
-        names=(),
+        names=tuple(slot.name for slot in usable),
         carded=tuple(slot.name for slot in slots),
         instructions=instructions,
-        directory="",
+        directory=directory,
         card=values,
     )
 
@@ -93,14 +109,19 @@ def _carded(turn: Turn, slots: Sequence[Slot]) -> list[Slot]:
 
 
 def _directory(turn: Turn, slots: Sequence[Slot]) -> tuple[str, list[str]]:
-    """The directory within its share of the context, and the names in it."""
+    """The directory within its share of the context, and the names in it.
+
+    Names that foreign text led to are not in it: `mem_search` finds them, marked.
+    """
     count = turn.kit.tokenizer.count
     budget = int(turn.kit.settings.directory_share * turn.model.context_tokens)
     lines, names = list[str](), list[str]()
     # Title and "N more" line are counted first, so that the whole stays within the share.
     used = count(directory_text(["-"], len(slots), turn.language))
     for slot in slots:
-        line = directory_line(slot.name, slot.kind, count(text_of(slot.value)))
+        if slot.trust == "tool":
+            continue
+        line = slot_line(turn, slot)
         used += count(line + "\n")
         if used > budget:
             break

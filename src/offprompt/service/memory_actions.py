@@ -6,37 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from offprompt.errors import (
-    BackendError,
-    ConflictError,
-    LimitError,
-    NameInvalidError,
-    NotFoundError,
-    OffpromptError,
-    UsageError,
-)
-from offprompt.recall.text import TextIndex, snippet
-from offprompt.records import Action, JournalEntry, Receipt, Scope, Slot, clean_name, compact, fold_name, text_of
+from offprompt.errors import BackendError, ConflictError, NotFoundError, OffpromptError, UsageError
+from offprompt.records import Action, GetSlot, JournalEntry, Receipt, Scope, Slot, clean_name, compact, fold_name
+from offprompt.service.action_problems import NeedsError, RefusedError, problem_text
+from offprompt.service.asked import MAX_RUN, named, page_of, slot_name
 from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.heads import shown_value
+from offprompt.service.memory_search import ID_CHARS, MemorySearch, is_foreign
 from offprompt.service.session_kit import date_of
 from offprompt.service.slot_writer import Writer
 from offprompt.service.slots import Slots
 from offprompt.service.turn import Turn
-from offprompt.wire.handles import Resolved, find_handles, resolve_arguments
-from offprompt.wire.head import ShownValue, directory_line, read_result, receipt_text
+from offprompt.wire.handles import Resolved, resolve_arguments
+from offprompt.wire.head import ShownValue, read_result, receipt_text
 from offprompt.wire.leaks import find_values
 from offprompt.wire.scrub import scrub_text
 from offprompt.wire.shapes import loaded
 
 PAGE_TOKENS: Final = 256
-SNIPPET_TOKENS: Final = 40
-SEARCH_HITS: Final = 5
-ID_CHARS: Final = 12
 RECEIPT_TOKENS: Final = 25
 SINCE: Final = ", written since"
 FOREIGN: Final = ("tool", "document")
-FOREIGN_LABELS: Final = ("tool:", "document:")
+READ: Final = "mem_read"
+PAGE_SHOWN: Final = "mem_read page "
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,43 +59,26 @@ class MemoryActions:
             self.turn.warnings.append(f"{action.name}: {exc}")
             return Receipt(action.name, receipt_text("trouble", self.turn.language), ok=False)
         except OffpromptError as exc:
-            self.turn.event(f"action.{action.name}", _named(action), outcome=type(exc).__name__)
-            return Receipt(action.name, self._problem(action, exc), ok=False)
+            self.turn.event(f"action.{action.name}", named(action), outcome=type(exc).__name__)
+            return Receipt(action.name, problem_text(exc, named(action), self.turn.language), ok=False)
 
     def _say(self, kind: str, name: str = "", version: int = 0) -> str:
         return receipt_text(kind, self.turn.language, name=name, version=version)
 
-    def _problem(self, action: Action, exc: OffpromptError) -> str:
-        """What the model is told of an error: short, in its language, with the way out."""
-        name = _named(action)
-        match exc:
-            case _NeedsError():
-                return self._say("needs", exc.what)
-            case NameInvalidError():
-                return self._say("bad_name")
-            case NotFoundError():
-                return self._say("missing", name)
-            case LimitError(unit="bytes"):
-                return self._say("long", version=exc.limit)
-            case LimitError():
-                return self._say("full", version=exc.limit)
-            case ConflictError():
-                return self._say("conflict", name)
-            case _:
-                return self._say("bad_value", name)
-
     def _write(self, action: Action, index: int) -> Receipt:
-        name = clean_name(_slot_name(action))
+        name = clean_name(slot_name(action))
         if "value" not in action.arguments:
-            raise _NeedsError("value")
+            raise NeedsError("value")
         resolved = self._resolved(action.arguments["value"])
         if resolved.bad:
             return Receipt("mem_write", self._say("bad_handle", resolved.bad[0].text), ok=False, name=name)
         foreign = self.turn.tainted or any(self.turn.is_foreign(used.name) for used in resolved.used)
         writer = Writer("model", "tool" if foreign else "user", "model", f"{self.key}:{index}")
-        scope, name = self._target(name, action.arguments.get("scope"))
+        scope, name = self._target(name, action.arguments.get("scope"), foreign=foreign)
+        self._check_name(name, scope, foreign=foreign)
         slot = Slots(self.turn.kit.slot_kit, scope).write_as(writer, name, loaded(resolved.text))
         self.turn.changed()
+        self.turn.asked.renew(slot.name)
         self.turn.issue(slot.name)
         # What was shown of it is not its value any more: a read shows it again.
         self.turn.shown = [
@@ -124,21 +99,40 @@ class MemoryActions:
         self.lookup.note(resolved, "value of mem_write")
         return resolved
 
-    def _target(self, name: str, asked: object) -> tuple[Scope, str]:
-        """Where a write goes: as asked, else where the slot is, else the user's scope, else the session's.
+    def _target(self, name: str, asked: object, *, foreign: bool) -> tuple[Scope, str]:
+        """Where a write goes: as asked, else where the slot is, else the user's, else the agent's or session's.
 
-        With the name as the slot there is spelled.
+        With the name as the slot there is spelled. What foreign text led to never goes where other users read it.
         """
         own = self.turn.scope
         user = Scope(own.app, user=own.user) if own.user else own.without_session()
         if asked not in (None, "user", "session"):
-            raise _NeedsError("scope: user | session")
+            raise NeedsError("scope: user | session")
         folded = fold_name(name)
         there = next((slot for slot in self.turn.stored if fold_name(slot.name) == folded), None)
         scope = own if asked == "session" else user
         if asked is None and there is not None and self._is_own(there):
             scope = there.scope
+        if foreign and not scope.user:
+            scope = own
         return scope, there.name if there is not None and there.scope == scope else name
+
+    def _check_name(self, name: str, scope: Scope, *, foreign: bool) -> None:
+        """Nothing, if the model may write that name there; a slot nearer to the session hides those behind it.
+
+        Raises   RefusedError for a locked name, for a new one where names are locked, and for foreign text that would
+                 stand in front of what the user said.
+        """
+        found: list[Slot | None] = self.turn.kit.slots.batch(
+            [GetSlot(each, name) for each in self.turn.scope.inherited()]
+        )
+        named = [slot for slot in found if slot is not None]
+        if any(slot.locked for slot in named):
+            raise RefusedError(name, "locked")
+        if self.turn.kit.settings.lock_names and all(slot.scope != scope for slot in named):
+            raise RefusedError(name, "only_names")
+        if foreign and any(slot.trust == "user" for slot in named):
+            raise RefusedError(name, "conflict")
 
     def _is_own(self, slot: Slot) -> bool:
         """Whether the slot is this user's (without a user this session's), and no one else sees a change."""
@@ -146,24 +140,34 @@ class MemoryActions:
         return slot.scope.user == own.user if own.user else slot.scope.session == own.session
 
     def _read(self, action: Action, _index: int) -> Receipt:
-        name, page = _slot_name(action), action.arguments.get("page", 1)
-        if isinstance(page, str) and page.isdigit():
-            page = int(page)
-        if not isinstance(page, int) or isinstance(page, bool) or page < 1:
-            raise _NeedsError("page: 1, 2 …")
+        name, page = slot_name(action), page_of(action)
+        if page is None:
+            raise NeedsError("page: 1, 2 …")
+        times = self.turn.asked.note(action)
+        if times > MAX_RUN:
+            return self._answer_now(name)
+        again = times > 1
         if name.startswith("@"):
             source, date, text = self._stored_text(name)
             text = scrub_text(text, self.turn.secrets)[0]
-            return self._show_text(name, source, date, text, page, foreign=source in FOREIGN)
+            return self._show_text(ShownValue(name, text, source, date), page, foreign=source in FOREIGN, again=again)
         slot = self.turn.slots.get(name, actor="model")
         if slot is None:
             return Receipt("mem_read", self._say("missing", name), ok=False, name=name)
         if slot.policy == "never":
+            self.turn.issue(*([slot.name] if slot.allow else []))
             return Receipt("mem_read", self._say("never", slot.name), ok=False, name=slot.name)
         self.turn.reads[slot.name] = slot.value
         self.turn.issue(slot.name)
         value = shown_value(slot, self.turn.hidden)
-        return self._show_text(slot.name, value.source, value.date, value.text, page, foreign=slot.trust == "tool")
+        return self._show_text(value, page, foreign=slot.trust == "tool", again=again)
+
+    def _answer_now(self, name: str) -> Receipt:
+        """The receipt of a page that was asked for twice already; once more, and the turn is over."""
+        self.turn.event("action.mem_read", name, outcome="LimitError", why="asked for again and again")
+        if self.turn.looping:
+            self.turn.warnings.append(f"the model asked for {name[:64]!r} again and again; it was stopped there")
+        return Receipt("mem_read", self._say("answer", name), ok=False, name=name)
 
     def _stored_text(self, name: str) -> tuple[str, str, str]:
         """Source, date and text of a body or an earlier message, by the id after the `@`."""
@@ -175,10 +179,14 @@ class MemoryActions:
                 return entry.kind, date_of(entry.at), entry.text
         raise NotFoundError(f"there is nothing stored as {name!r} in this session")
 
-    def _show_text(self, name: str, source: str, date: str, text: str, page: int, *, foreign: bool) -> Receipt:
-        """The text, or a page of it, within what the turn may still show; foreign text taints the turn."""
+    def _show_text(self, value: ShownValue, page: int, *, foreign: bool, again: bool) -> Receipt:
+        """The value, or a page of it, within what the turn may still show; foreign text taints the turn.
+
+        again    the page was asked for before in this turn.
+        """
+        name, text = value.name, value.text
         turn, count = self.turn, self.turn.kit.tokenizer.count
-        if page == 1 and any(shown.name == name and not shown.why.endswith(SINCE) for shown in turn.shown):
+        if self._is_shown(name, page, again=again):
             return Receipt("mem_read", self._say("shown", name), name=name)
         pages = [text] if page == 1 and count(text) <= turn.left() else self._pages(text)
         if page > len(pages):
@@ -187,9 +195,20 @@ class MemoryActions:
         if tokens > turn.left():
             return Receipt("mem_read", self._say("spent", name), ok=False, name=name)
         turn.tainted = turn.tainted or foreign
-        turn.show(name, "mem_read" if len(pages) == 1 else f"mem_read page {page}", tokens)
-        shown = read_result(ShownValue(name, pages[page - 1], source, date), page, len(pages), turn.language)
+        turn.show(name, READ if len(pages) == 1 else f"{PAGE_SHOWN}{page}", tokens)
+        shown = read_result(replace(value, text=pages[page - 1]), page, len(pages), turn.language)
         return Receipt("mem_read", self._say("read", name), name=name, shown=shown)
+
+    def _is_shown(self, name: str, page: int, *, again: bool) -> bool:
+        """Whether that page stands above as it is now; the whole value counts as its first.
+
+        What a read showed stands above only if it was asked for on this branch: a reply may have been thrown away.
+        """
+        shown = {each.why for each in self.turn.shown if each.name == name and not each.why.endswith(SINCE)}
+        reads = {why for why in shown if why.startswith(READ)}
+        if page == 1 and shown - reads:
+            return True
+        return again and (f"{PAGE_SHOWN}{page}" in reads or (page == 1 and READ in reads))
 
     def _pages(self, text: str) -> list[str]:
         size = min(PAGE_TOKENS, self.turn.kit.settings.shown_tokens)
@@ -201,22 +220,25 @@ class MemoryActions:
 
     def _forget(self, action: Action, _index: int) -> Receipt:
         trust = "tool" if self.turn.tainted else "user"
-        folded = fold_name(_slot_name(action))
+        folded = fold_name(slot_name(action))
         there = next((slot for slot in self.turn.stored if fold_name(slot.name) == folded), None)
         if there is not None and not self._is_own(there):
             raise ConflictError(f"slot {there.name!r} belongs to {there.scope}; the application may forget it there")
-        name = self.turn.slots.forget(_slot_name(action), writer=Writer("model", trust, "model"))
+        if there is not None and there.locked:
+            raise RefusedError(there.name, "locked")
+        name = self.turn.slots.forget(slot_name(action), writer=Writer("model", trust, "model"))
         self.turn.changed()
+        self.turn.asked.renew(name)
         return Receipt("mem_forget", self._say("forgot", name), name=name)
 
     def _search(self, action: Action, _index: int) -> Receipt:
         query = action.arguments.get("query")
         if not isinstance(query, str) or not query.strip():
-            raise _NeedsError("query")
+            raise NeedsError("query")
         lines, names = list[str](), list[str]()
         turn, count = self.turn, self.turn.kit.tokenizer.count
         room = turn.left()
-        for name, line in self._hits(query):
+        for name, line in MemorySearch(self.turn, self.departed).hits(query):
             tokens = count(line + "\n")
             if tokens > room:
                 break
@@ -229,61 +251,8 @@ class MemoryActions:
         turn.show("mem_search", "search", turn.left() - room)
         for name in find_values("\n".join(lines), turn.values):
             turn.show(name, "in what mem_search found", 0)
-        turn.tainted = turn.tainted or any(line.split(" ", 2)[1] in FOREIGN_LABELS for line in lines if line[0] == "@")
+        turn.tainted = turn.tainted or any(is_foreign(line) for line in lines)
         listed = len(names)
         while listed > 1 and count(self._say("found", ", ".join(names[:listed]))) > RECEIPT_TOKENS:
             listed -= 1
         return Receipt("mem_search", self._say("found", ", ".join(names[:listed])), shown="\n".join(lines))
-
-    def _hits(self, query: str) -> list[tuple[str, str]]:
-        """Names and lines of the best hits: slots by label, earlier messages and bodies by a snippet."""
-        index, lines = TextIndex[str](), dict[str, str]()
-        count = self.turn.kit.tokenizer.count
-        for slot in self.turn.stored:
-            if slot.policy != "never" and not self._is_part(slot):
-                words = " ".join([slot.name, slot.name.replace("_", " "), *slot.tags, text_of(slot.value)])
-                index.add(slot.name, words)
-                lines[slot.name] = directory_line(slot.name, slot.kind, count(text_of(slot.value)))
-        texts = {f"@{entry.key[:ID_CHARS]}": (entry.kind, entry.text) for entry in self.departed if entry.text}
-        for body in self.turn.kit.sessions.bodies(self.turn.scope):
-            texts[f"@{body.body_id}"] = (body.kind, body.text)
-        for name, (_, text) in texts.items():
-            index.add(name, text)
-        hits: list[tuple[str, str]] = []
-        for name, _ in index.search(query, SEARCH_HITS):
-            if name in texts:
-                kind, text = texts[name]
-                found = snippet(scrub_text(text, self.turn.secrets)[0], query, max_tokens=SNIPPET_TOKENS)
-                lines[name] = f"{name} {kind}: {' '.join(found.split())}"
-            hits.append((name, lines[name]))
-        return hits
-
-    def _is_part(self, slot: Slot) -> bool:
-        head, _, number = slot.name.rpartition(".")
-        return number.isdigit() and any(each.name == head and each.parts >= int(number) for each in self.turn.stored)
-
-
-class _NeedsError(UsageError):
-    """An argument that is not there, or not what it must be."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        super().__init__(f"the action needs `{what}`; give it")
-
-
-def _named(action: Action) -> str:
-    slot = action.arguments.get("slot")
-    return slot if isinstance(slot, str) else ""
-
-
-def _slot_name(action: Action) -> str:
-    """The slot argument as a plain name, whether it came as a name or as a handle.
-
-    Raises   UsageError if there is none.
-    """
-    slot = action.arguments.get("slot")
-    if not isinstance(slot, str) or not slot.strip():
-        raise _NeedsError("slot")
-    slot = slot.strip()
-    handles = find_handles(slot)
-    return handles[0].name if handles and handles[0].start == 0 and handles[0].end == len(slot) else slot

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from offprompt.records import Policy, Trust, fold_name
+from offprompt.wire.asking import idea_of
 
 SECRET_NAMES: Final = frozenset(
     [
@@ -56,6 +57,14 @@ STANDING_NAMES: Final = frozenset(
         "回答风格",
     ]
 )
+PROFILE_IDEAS: Final = frozenset(
+    [
+        *("user_name", "agent_name", "place", "origin", "work", "birthday", "age", "phone", "email", "spouse"),
+        *("language", "diet"),
+    ]
+)
+"""What says who somebody is, of the ideas that `wire.asking` knows; not what a task is about."""
+
 SECRET_VALUE: Final = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
     r"|(?<![A-Za-z0-9])(?:sk|pk|rk)[-_](?:[a-z]+[-_])?[A-Za-z0-9_-]{16,}"
@@ -93,6 +102,11 @@ def is_standing(name: str) -> bool:
     return any(word in STANDING_NAMES for word in name_words(name))
 
 
+def is_profile(name: str) -> bool:
+    """Whether a slot's name says that it tells who the user or the agent is."""
+    return idea_of(name) in PROFILE_IDEAS
+
+
 def choose_policy(
     name: str, text: str, tokens: int, *, trust: Trust, card_left: int, asked_tokens: int, default: Policy | None = None
 ) -> Chosen:
@@ -100,9 +114,12 @@ def choose_policy(
 
     tokens      of the value. card_left: tokens still free in the card. asked_tokens: the most for `when_asked`.
     default     the setting's policy; a secret stays `never` all the same.
+    Untrusted   text never becomes a card, and what it says of a person is shown to none who did not ask for the name.
     """
     if is_secret(name, text):
         return Chosen("never", "name or value looks like a secret")
+    if trust == "tool" and is_profile(name):
+        return Chosen("by_handle", "untrusted text may not stand as profile")
     if default is not None and (default != "when_asked" or tokens <= asked_tokens):
         return Chosen(default, "the setting `policy`")
     if trust == "user" and is_standing(name) and tokens <= min(asked_tokens, card_left):

@@ -22,6 +22,7 @@ from offprompt.records import (
     ToolCall,
 )
 from offprompt.service.accounting import close_entry, truncation_warning
+from offprompt.service.asked import Asked
 from offprompt.service.conversation import Conversation
 from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.memory_actions import MemoryActions
@@ -29,7 +30,7 @@ from offprompt.service.rendering import handle_form
 from offprompt.service.streamed import Lookups
 from offprompt.service.turn import Turn
 from offprompt.wire.actions import parse_actions
-from offprompt.wire.handles import Looked, Lookup, find_handles, resolve_arguments, resolve_text
+from offprompt.wire.handles import Looked, Lookup, find_handles, resolve_text
 from offprompt.wire.head import missing_text, receipt_text
 from offprompt.wire.shapes import RawReply, Result, identity, is_silent
 from offprompt.wire.sizes import message_size
@@ -91,6 +92,8 @@ class ReplyReader:
         key = self._conversation.reply_key(parent, raw.message)
         parsed = parse_actions(raw.message)
         known = self._conversation.by_key.get(key)
+        before = self._conversation.after(self._record.turn_key, parent)
+        self._turn.asked = Asked.of(before if known is None else [*before, known])
         said = self._look_ahead(parsed.text)
         if known is None:
             self._run(parsed, key)
@@ -116,7 +119,7 @@ class ReplyReader:
             warnings=self._warnings(),
         )
         again = known is not None and self._record.pending is None
-        lookups = Lookups(said, self._lookup, missing_text(self._turn.language))
+        lookups = Lookups(said, self._lookup, missing_text(self._turn.language), self._lookup.resolve_call)
         return Absorbed(reply, None if again else self._change(raw, entries, done=done), lookups)
 
     def _warnings(self) -> tuple[str, ...]:
@@ -176,7 +179,7 @@ class ReplyReader:
         for call in self._shape.calls(message):
             if call.name in MEMORY_ACTIONS:
                 continue
-            resolved = resolve_arguments(call.arguments, self._lookup)
+            resolved = self._lookup.resolve_call(call.name, call.arguments)
             self._lookup.note(resolved, f"argument of {call.name}")
             if resolved.bad:
                 text = receipt_text("bad_handle", self._turn.language, name=resolved.bad[0].text)
@@ -248,7 +251,7 @@ class ReplyReader:
 
     def _is_done(self, parsed: Parsed, text: str) -> bool:
         """Whether the application is next: it has calls to run or an answer, or the model went round too often."""
-        if self._work.tool_calls or not self._work.answers:
+        if self._work.tool_calls or not self._work.answers or self._turn.looping:
             return True
         only_saved = all(action.name in ("mem_write", "mem_forget") for action in parsed.actions)
         if only_saved and text.strip() and all(answer.ok and not answer.call_id for answer in self._work.answers):

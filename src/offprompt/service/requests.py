@@ -109,7 +109,6 @@ class RequestBuilder:
             # A turn that the client returns to shows again what it showed.
             turn.shown = [shown for each in placed[max(newest, 0) :] for shown in each.entry.shown]
             turn.spent, turn.reads, turn.tainted = sum(shown.tokens for shown in turn.shown), {}, False
-            turn.asked = {}
             record = replace(record, turn=record.turn + 1, turn_key=key)
         turn.tainted = turn.tainted or any(
             self._shape.results(each.message) for each in placed[max(newest, 0) :] if each.entry.kind != "answer"

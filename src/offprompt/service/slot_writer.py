@@ -29,7 +29,7 @@ from offprompt.records import (
     fold_name,
     text_of,
 )
-from offprompt.service.policies import Chosen, choose_policy
+from offprompt.service.policies import Chosen, choose_policy, is_profile
 from offprompt.service.values import pieces
 from offprompt.wire.schema import check_schema
 
@@ -134,13 +134,19 @@ class SlotWriter:
         card_left = settings.card_tokens - self._carded(put.name)
         if given is not None:
             self._check_policy(put.name, given, tokens, card_left)
-            if given == "card" and put.trust != "user":
-                return Chosen("when_asked", "untrusted text may not stand in the card")
+            if put.trust != "user" and given in ("when_asked", "card"):
+                return self._untrusted(put.name, tokens, given)
             return Chosen(given, "given")
-        if current is not None and (
-            current.policy in ("never", "by_handle")
-            or (current.policy == "when_asked" and tokens <= settings.when_asked_tokens)
-            or (current.policy == "card" and tokens <= card_left and put.trust == "user")
+        is_kept = current is not None and (current.trust == put.trust or current.policy == "never")
+        # What a tool's text was given is no wish of the user's: a write that is trusted is chosen for anew.
+        if (
+            current is not None
+            and is_kept
+            and (
+                current.policy in ("never", "by_handle")
+                or (current.policy == "when_asked" and tokens <= settings.when_asked_tokens)
+                or (current.policy == "card" and tokens <= card_left and put.trust == "user")
+            )
         ):
             return Chosen(current.policy, "as before")
         return choose_policy(
@@ -152,6 +158,15 @@ class SlotWriter:
             asked_tokens=settings.when_asked_tokens,
             default=settings.policy or None,
         )
+
+    def _untrusted(self, name: str, tokens: int, given: Policy) -> Chosen:
+        """The policy of untrusted text that was to be shown by itself."""
+        if is_profile(name):
+            return Chosen("by_handle", "untrusted text may not stand as profile")
+        if given == "when_asked":
+            return Chosen(given, "given")
+        short = tokens <= self._kit.settings.when_asked_tokens
+        return Chosen("when_asked" if short else "by_handle", "untrusted text may not stand in the card")
 
     def _carded(self, but: str) -> int:
         """Tokens of the card's values that this scope would see, without one name's."""

@@ -12,7 +12,7 @@ from offprompt.records import Reply
 from offprompt.wire.action_stream import ActionStream
 from offprompt.wire.argument_stream import ArgumentStream
 from offprompt.wire.handle_stream import HandleStream
-from offprompt.wire.handles import Looked, Lookup
+from offprompt.wire.handles import Looked, Lookup, Resolved
 from offprompt.wire.reply_stream import Filters, ReplyStream
 
 NOT_READ: Final = "the stream was not read to its end; iterate over it first, then ask for its reply"
@@ -20,11 +20,15 @@ NOT_READ: Final = "the stream was not read to its end; iterate over it first, th
 
 @dataclass(frozen=True, slots=True)
 class Lookups:
-    """How handles are looked up: in text, and in the arguments of calls. missing: what stands for a bad one in text."""
+    """How handles are looked up: in text, and in the arguments of calls. missing: what stands for a bad one in text.
+
+    call    resolves a whole call by its tool's name and arguments; None: `arguments` says all.
+    """
 
     text: Lookup
     arguments: Lookup
     missing: str
+    call: Callable[[str, str], Resolved] | None = None
 
 
 class _TextStage:
@@ -98,8 +102,30 @@ class StreamReader:
             self._waits_from = max(len(self._chunks) - 1, 0)
 
 
+class _WholeCall(ArgumentStream):
+    """A call's arguments, resolved when all of them are there: a secret's places are told by the whole call."""
+
+    def __init__(self, tool: str, lookups: Lookups, resolve: Callable[[str, str], Resolved]) -> None:
+        super().__init__(lookups.arguments)
+        self._tool, self._resolve = tool, resolve
+        self._given: list[str] = []
+
+    def feed(self, text: str) -> str:
+        self._given.append(text)
+        return ""
+
+    def finish(self) -> str:
+        resolved = self._resolve(self._tool, "".join(self._given))
+        self._used, self._bad = list(resolved.used), list(resolved.bad)
+        return "" if resolved.bad else resolved.text
+
+
 def _filters(lookups: Lookups) -> Filters:
-    return Filters(lambda: _TextStage(lookups), lambda _tool: ArgumentStream(lookups.arguments))
+    def arguments(tool: str) -> ArgumentStream:
+        resolve = lookups.call
+        return ArgumentStream(lookups.arguments) if resolve is None else _WholeCall(tool, lookups, resolve)
+
+    return Filters(lambda: _TextStage(lookups), arguments)
 
 
 class StreamedReply:

@@ -21,6 +21,7 @@ from offprompt.records import (
     fold_name,
     text_of,
 )
+from offprompt.service.asked import Asked
 from offprompt.service.session_kit import Model, SessionKit
 from offprompt.service.slots import Slots
 from offprompt.wire.head import Language
@@ -28,7 +29,10 @@ from offprompt.wire.head import Language
 
 @dataclass(slots=True)
 class Turn:
-    """What a prepare or absorb changes before it is committed as a whole."""
+    """What a prepare or absorb changes before it is committed as a whole.
+
+    asked    how often the model asked for which page in this turn, along its branch of the conversation; not stored.
+    """
 
     kit: SessionKit
     scope: Scope
@@ -45,6 +49,7 @@ class Turn:
     bodies: dict[str, Body] = field(default_factory=dict[str, Body])
     events: list[Event] = field(default_factory=list[Event])
     warnings: list[str] = field(default_factory=list[str])
+    asked: Asked = field(default_factory=Asked)
     _slots: list[Slot] | None = None
 
     @classmethod
@@ -119,6 +124,11 @@ class Turn:
             return True
         folded = fold_name(name)
         return any(slot.trust == "tool" for slot in self.stored if fold_name(slot.name) == folded)
+
+    @property
+    def looping(self) -> bool:
+        """Whether the model asks for the same again and again: the loop ends."""
+        return self.asked.looping
 
     def left(self) -> int:
         """Tokens of values that this turn may still show."""

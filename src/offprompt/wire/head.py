@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
+from offprompt.records import Place
+from offprompt.wire.handles import format_handle
 from offprompt.wire.shapes import ToolSpec
 
 Language: TypeAlias = Literal["en", "zh"]
@@ -79,6 +81,21 @@ def directory_line(name: str, kind: str, tokens: int) -> str:
     return f"{name} json {tokens}" if kind == "json" else f"{name} {tokens}"
 
 
+MAX_PLACES_SHOWN: Final = 3
+
+
+def secret_line(name: str, places: Sequence[Place], language: Language) -> str:
+    """A `never` slot that is usable, in the directory: its handle, and the places where it resolves; no size."""
+    handle = format_handle(name)
+    where = "; ".join(str(place) for place in places[:MAX_PLACES_SHOWN]) + (" …" if places[MAX_PLACES_SHOWN:] else "")
+    return f"{name}: {handle} only in {where}" if language == "en" else f"{name}：{handle} 仅限 {where}"
+
+
+def unverified(line: str, language: Language) -> str:
+    """A line of `mem_search` on a slot that foreign text led to, marked."""
+    return f"{line} (unverified)" if language == "en" else f"{line}（未核实）"
+
+
 def directory_text(lines: Sequence[str], more: int, language: Language) -> str:
     """The directory: a title, a line each, and how many more there are."""
     if not lines:
@@ -136,6 +153,10 @@ RECEIPTS: Final[dict[str, tuple[str, str]]] = {
     "bad_value": ("not done: {name} wants a value of another form", "未执行：{name} 的值不合规定"),
     "long": ("not done: over {version} bytes; shorten the value", "未执行：值超过 {version} 字节；请缩短"),
     "full": ("not done: all {version} slots are used; forget one first", "未执行：{version} 个槽位已满；请先忘记一个"),
+    "answer": ("{name} was read twice already; answer now", "{name} 已读过两次；请直接回答"),
+    "locked": ("not done: the application locked {name}", "未执行：{name} 已被应用锁定"),
+    "only_names": ("not done: {name} is new; only known slots may be written", "未执行：{name} 不存在；只能写已有槽位"),
+    "often": ("not done: {name} was written {version} times this minute", "未执行：{name} 本分钟已写 {version} 次"),
     "conflict": (
         "not done: {name} is not yours to change; use another name",
         "未执行：{name} 不能由你改动；请换一个名称",

@@ -1,0 +1,62 @@
+"""What `mem_search` finds: slots by name and words, earlier messages and bodies by a snippet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from offprompt.recall.text import TextIndex, snippet
+from offprompt.records import JournalEntry, Slot, text_of
+from offprompt.service.heads import slot_line
+from offprompt.service.turn import Turn
+from offprompt.wire.head import unverified
+from offprompt.wire.scrub import scrub_text
+
+SNIPPET_TOKENS: Final = 40
+SEARCH_HITS: Final = 5
+ID_CHARS: Final = 12
+FOREIGN_LABELS: Final = ("tool:", "document:")
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySearch:
+    """Searches what one session may find. departed: messages that are not in the prompt any more."""
+
+    turn: Turn
+    departed: Sequence[JournalEntry]
+
+    def hits(self, query: str) -> list[tuple[str, str]]:
+        """Names and lines of the best hits, best first.
+
+        A `never` slot is found by its name only, and only if it is usable somewhere; what foreign text wrote is marked.
+        """
+        index, lines = TextIndex[str](), dict[str, str]()
+        for slot in self.turn.stored:
+            if (slot.policy != "never" or slot.allow) and not self._is_part(slot):
+                value = [] if slot.policy == "never" else [text_of(slot.value)]
+                index.add(slot.name, " ".join([slot.name, slot.name.replace("_", " "), *slot.tags, *value]))
+                line = slot_line(self.turn, slot)
+                lines[slot.name] = unverified(line, self.turn.language) if slot.trust == "tool" else line
+        texts = {f"@{entry.key[:ID_CHARS]}": (entry.kind, entry.text) for entry in self.departed if entry.text}
+        for body in self.turn.kit.sessions.bodies(self.turn.scope):
+            texts[f"@{body.body_id}"] = (body.kind, body.text)
+        for name, (_, text) in texts.items():
+            index.add(name, text)
+        hits: list[tuple[str, str]] = []
+        for name, _ in index.search(query, SEARCH_HITS):
+            if name in texts:
+                kind, text = texts[name]
+                found = snippet(scrub_text(text, self.turn.secrets)[0], query, max_tokens=SNIPPET_TOKENS)
+                lines[name] = f"{name} {kind}: {' '.join(found.split())}"
+            hits.append((name, lines[name]))
+        return hits
+
+    def _is_part(self, slot: Slot) -> bool:
+        head, _, number = slot.name.rpartition(".")
+        return number.isdigit() and any(each.name == head and each.parts >= int(number) for each in self.turn.stored)
+
+
+def is_foreign(line: str) -> bool:
+    """Whether a hit's line holds words of a tool or a document."""
+    return line[0] == "@" and line.split(" ", 2)[1] in FOREIGN_LABELS
