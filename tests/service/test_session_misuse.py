@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from offprompt.errors import UnsupportedError, UsageError
 from offprompt.service.offprompt import BoundScope
 from tests.service.conftest import NewTalk
-from tests.service.talk import MODELS, Wire, as_reply, call, tool
+from tests.service.talk import MODELS, Say, Talk, Wire, as_reply, call, calls, result, tool
 
 HELLO = [{"role": "user", "content": "My name is Bo"}]
 OTHER: dict[Wire, Wire] = {"openai": "anthropic", "anthropic": "openai"}
@@ -139,3 +140,79 @@ def test_a_repeated_request_an_edit_and_a_branch_are_no_forgetting(talk: NewTalk
     one.messages.append({"role": "user", "content": "Second, edited"})
     one.requests.clear()
     assert one.go("Three.").warnings == ()
+
+
+def test_one_id_for_two_calls_becomes_two(talk: NewTalk, wire: Wire) -> None:
+    one = talk(tools=[tool("get", wire)])
+    one.messages.append({"role": "user", "content": "Go"})
+    one.prepare()
+    reply = one.absorb(calls(call("mem_write", "dup", slot="city", value="Rome"), call("get", "dup", text="x")))
+    (mine,) = reply.tool_calls
+    assert mine.call_id != "dup"
+    one.messages += [*reply.messages, *result(wire, (mine.call_id, "42"))]
+    one.requests.clear()
+    one.prepare()
+    assert "saved city v1" in one.sent
+    assert "42" in one.sent
+
+
+def test_an_action_in_text_beside_a_call_of_the_clients_keeps_the_transcript_legal(talk: NewTalk, wire: Wire) -> None:
+    one = talk(tools=[tool("get", wire)])
+    one.messages.append({"role": "user", "content": "Go"})
+    one.prepare()
+    said = calls(call("get", "c1", text="x"), text='{"action":"mem_write","slot":"city","value":"Rome"}')
+    reply = one.absorb(said)
+    assert one.session.absorb(as_reply(said, wire)).messages == reply.messages, "again, the same"
+    one.messages += [*reply.messages, *result(wire, ("c1", "42"))]
+    one.requests.clear()
+    one.prepare()
+    assert "42" in one.sent
+    assert [receipt.text for receipt in reply.receipts] == ["saved city v1"]
+    asked = one.absorb(calls(call("get", "c2", text="x"), text='{"action":"mem_read","slot":"city"}'))
+    assert any("no place for its answer" in warning for warning in asked.warnings)
+    one.messages += [*asked.messages, *result(wire, ("c2", "43"))]
+    one.prepare()
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"slot":"a","page":1e999}', '{"slot":"a","page":"²"}', '{"page":' + "9" * 5000 + "}"]
+)
+def test_numbers_that_are_none_are_refused_and_do_not_raise(talk: NewTalk, wire: Wire, arguments: str) -> None:
+    if wire == "anthropic":
+        return
+    one = talk(tools=[tool("get", wire)])
+    one.messages.append({"role": "user", "content": "Go"})
+    one.prepare()
+    reply = one.absorb(Say(calls=(("mem_read", arguments, "c1"),)))
+    assert not any(receipt.ok for receipt in reply.receipts)
+    one.prepare([*one.messages, *reply.messages])
+
+
+def test_a_reply_that_comes_back_trimmed_is_known_again(talk: NewTalk, alice: BoundScope) -> None:
+    alice.write("motto", "Ça ira, ça ira, les aristocrates à la lanterne", policy="by_handle")
+    one = talk()
+    one.turn("What is my motto?", "  It is:\n[[mem:motto]].\n\n")
+    kept = one.messages[-1]
+    text = one.session._model.shape.text(kept)  # pyright: ignore[reportPrivateUsage]
+    changed = unicodedata.normalize("NFD", text.replace("\n", "\r\n").strip())
+    one.messages[-1] = {"role": "assistant", "content": changed}
+    one.turn("Thanks", "Yes.")
+    assert "[[mem:motto]]" in one.sent
+    assert "aristocrates" not in one.sent
+
+
+def test_secrets_are_scrubbed_from_every_block_that_is_read(alice: BoundScope) -> None:
+    value = "Zx9-hunter2-qwerty"
+    alice.write("api_key", value)
+    one = Talk(alice.session("s", model=MODELS["anthropic"], tools=[tool("get", "anthropic")]), "anthropic")
+    one.turn("Go", call("get", "c1", text="x"))
+    blocks: list[dict[str, Any]] = [
+        {"type": "text", "text": f"a {value}"},
+        {"type": "document", "title": value, "source": {"type": "text", "media_type": "text/plain", "data": value}},
+        {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": value}]}},
+        {"type": "search_result", "title": "t", "source": "s", "content": [{"type": "text", "text": f"x {value}"}]},
+    ]
+    one.messages += result("anthropic", ("c1", blocks))
+    one.prepare()
+    assert value not in one.sent
+    assert one.sent.count("[[mem:api_key]]") == 5

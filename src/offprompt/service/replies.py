@@ -37,6 +37,7 @@ from offprompt.wire.sizes import message_size
 from offprompt.wire.streams import CUT
 
 MAX_ROUNDS: Final = 8
+ASKING: Final = ("mem_read", "mem_search")
 CUT_OFF: Final = ("length", "max_tokens", CUT)
 
 
@@ -96,7 +97,7 @@ class ReplyReader:
         self._turn.asked = Asked.of(before if known is None else [*before, known])
         said = self._look_ahead(parsed.text)
         if known is None:
-            self._run(parsed, key)
+            self._run(parsed, key, beside=self._has_client_calls(raw.message))
         else:
             self._recall(parsed, known)
         self._client_calls(raw.message)
@@ -127,6 +128,9 @@ class ReplyReader:
         asked = self._record.pending.warnings if self._record.pending is not None else ()
         return tuple(dict.fromkeys((*asked, *self._turn.warnings)))
 
+    def _has_client_calls(self, message: Message) -> bool:
+        return any(call.name not in MEMORY_ACTIONS for call in self._shape.calls(message))
+
     def _look_ahead(self, text: str) -> Lookup:
         """A lookup for text: values as they were before the reply's own actions, else as they are then.
 
@@ -140,10 +144,17 @@ class ReplyReader:
 
         return lookup
 
-    def _run(self, parsed: Parsed, key: str) -> None:
+    def _run(self, parsed: Parsed, key: str, *, beside: bool) -> None:
+        """The actions run in order; beside: the client's calls stand beside them, whose results must come next."""
         actions = MemoryActions(self._turn, self._departed, key, self._lookup)
         for at, action in enumerate(parsed.actions):
-            receipt = actions.run(action, at)
+            if beside and not action.call_id and action.name in ASKING:
+                self._turn.warnings.append(
+                    f"{action.name} in text beside tool calls has no place for its answer; not run"
+                )
+                receipt = Receipt(action.name, receipt_text("refused", self._turn.language, name="text"), ok=False)
+            else:
+                receipt = actions.run(action, at)
             self._work.receipts.append(receipt)
             self._work.answers.append(Answer(action.call_id, receipt.shown or receipt.text, receipt.text, receipt.ok))
             if action.name == "mem_write" and receipt.ok:
@@ -243,7 +254,8 @@ class ReplyReader:
         settled = self._shape.result_messages([Result(each.call_id, each.settled) for each in native], errors)
         pairs = list(zip(live, settled, strict=True))
         in_text = [answer for answer in self._work.answers if not answer.call_id]
-        if in_text:
+        # A message of ours between the client's calls and their results would make the transcript illegal.
+        if in_text and not self._work.tool_calls:
             now = "[memory]\n" + "\n".join(answer.live for answer in in_text)
             later = "[memory]\n" + "\n".join(answer.settled for answer in in_text)
             pairs.append(({"role": "user", "content": now}, {"role": "user", "content": later}))

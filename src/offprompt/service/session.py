@@ -71,7 +71,7 @@ class Session:
         """The messages as plain data, checked as far as any wire goes."""
         if isinstance(show, str):
             raise UsageError(f"show={show!r} is one text; pass a list, such as show=[{show!r}]")
-        if isinstance(messages, (str, Mapping)):
+        if isinstance(messages, (str, Mapping)) or not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("messages is not a list; pass the whole conversation, such as [{'role': 'user', …}]")
         given = [plain(message, f"messages[{at}]") for at, message in enumerate(messages)]
         for at, message in enumerate(given):

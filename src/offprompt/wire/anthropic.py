@@ -17,6 +17,8 @@ from offprompt.wire.shapes import (
     Result,
     TextMap,
     ToolSpec,
+    comparable,
+    distinct,
     error_text,
     number,
     parts_of,
@@ -26,6 +28,9 @@ from offprompt.wire.shapes import (
 )
 
 DEFAULT_MAX_TOKENS: Final = 4096
+THINKING_TYPES: Final = ("thinking", "redacted_thinking")
+READ_FIELDS: Final = {"text": ("text",), "document": ("title", "context"), "search_result": ("title", "source")}
+NESTING: Final = ("tool_result", "search_result")
 TEXT_FIELDS: Final = {"text": ("type", "text"), "tool_use": ("type", "id", "name", "input")}
 
 
@@ -67,6 +72,12 @@ class AnthropicMessages:
         blocks = parts_of(message)
         mapped = [_map_block(block, change) for block in blocks]
         return message if mapped == blocks else {**message, "content": mapped}
+
+    def has_thinking(self, message: Message) -> bool:
+        """See `Shape`."""
+        if message.get("role") != "assistant":
+            return False
+        return any(block.get("type") in THINKING_TYPES for block in parts_of(message))
 
     def calls(self, message: Message) -> list[Call]:
         """See `Shape`."""
@@ -169,7 +180,7 @@ class AnthropicMessages:
             )
         if not isinstance(content, (str, list)):
             raise UsageError(f"the reply's content is a {type(content).__name__}; it is text or a list of blocks")
-        blocks = [_kept(block) for block in parts_of(data)]
+        blocks = _with_ids([_kept(block) for block in parts_of(data)])
         usage = as_dict(data.get("usage")) or {}
         cached, written = number(usage.get("cache_read_input_tokens")), number(usage.get("cache_creation_input_tokens"))
         new = number(usage.get("input_tokens"))
@@ -181,7 +192,7 @@ class AnthropicMessages:
     def signature(self, message: Message) -> str:
         """See `Shape`."""
         calls = [[call.call_id, call.name, json.loads(call.arguments)] for call in self.calls(message)]
-        return canonical(["assistant", self.text(message), calls])
+        return canonical(["assistant", comparable(self.text(message)), calls])
 
 
 def _kept(block: dict[str, Any]) -> dict[str, Any]:
@@ -189,34 +200,50 @@ def _kept(block: dict[str, Any]) -> dict[str, Any]:
     return block if fields is None else {key: block[key] for key in fields if key in block}
 
 
+def _with_ids(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The blocks with an id of its own for each call."""
+    used = [at for at, block in enumerate(blocks) if block.get("type") == "tool_use"]
+    for at, call_id in zip(used, distinct([str(blocks[at].get("id") or "") for at in used]), strict=True):
+        blocks[at] = {**blocks[at], "id": call_id}
+    return blocks
+
+
 def _is_plain(block: Mapping[str, Any]) -> bool:
     return all(part.get("type") == "text" for part in parts_of(block))
 
 
-def _texts(block: Mapping[str, Any]) -> list[str]:
-    if block.get("type") == "text":
-        return [str(block.get("text", ""))]
-    if block.get("type") == "tool_result":
-        content = block.get("content")
-        if isinstance(content, str):
-            return [content]
-        return [text for part in as_list(content) or [] for text in _texts(as_dict(part) or {})]
-    if block.get("type") == "document":
-        source = as_dict(block.get("source")) or {}
-        return [str(source["data"])] if source.get("type") == "text" else []
-    return []
+def _texts(block: dict[str, Any]) -> list[str]:
+    """All text of a block, in order."""
+    found: list[str] = []
+
+    def note(text: str) -> str:
+        found.append(text)
+        return text
+
+    _map_block(block, note)
+    return found
 
 
 def _map_block(block: dict[str, Any], change: TextMap) -> dict[str, Any]:
-    if block.get("type") == "text":
-        changed = change(str(block.get("text", "")))
-        return block if changed == block.get("text") else {**block, "text": changed}
-    if block.get("type") == "tool_result":
-        content = block.get("content")
-        if isinstance(content, str):
-            changed = change(content)
-            return block if changed == content else {**block, "content": changed}
-        parts = [as_dict(part) or {} for part in as_list(content) or []]
-        mapped = [_map_block(part, change) for part in parts]
-        return block if mapped == parts else {**block, "content": mapped}
-    return block
+    """The block with `change` applied wherever a reader would read text; pictures, ids and types stay."""
+    kind = str(block.get("type"))
+    fields: dict[str, Any] = {
+        key: change(block[key]) for key in READ_FIELDS.get(kind, ()) if isinstance(block.get(key), str)
+    }
+    if kind in NESTING:
+        fields["content"] = _map_content(block.get("content"), change)
+    source = as_dict(block.get("source"))
+    if kind == "document" and source is not None:
+        if source.get("type") == "text" and isinstance(source.get("data"), str):
+            fields["source"] = {**source, "data": change(source["data"])}
+        elif source.get("type") == "content":
+            fields["source"] = {**source, "content": _map_content(source.get("content"), change)}
+    changed = {key: value for key, value in fields.items() if value is not None}
+    return block if all(block.get(key) == value for key, value in changed.items()) else {**block, **changed}
+
+
+def _map_content(content: object, change: TextMap) -> Any:
+    if isinstance(content, str):
+        return change(content)
+    parts = as_list(content)
+    return None if parts is None else [_map_block(as_dict(part) or {}, change) for part in parts]

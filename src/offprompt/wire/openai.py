@@ -16,6 +16,8 @@ from offprompt.wire.shapes import (
     Result,
     TextMap,
     ToolSpec,
+    comparable,
+    distinct,
     error_text,
     loaded,
     number,
@@ -27,6 +29,7 @@ from offprompt.wire.shapes import (
 
 KEPT: Final = ("role", "content", "tool_calls", "name", "refusal")
 SYSTEM_ROLES: Final = ("system", "developer")
+THINKING_KEYS: Final = ("reasoning_details", "thinking_blocks")
 
 
 class OpenAIChat:
@@ -72,6 +75,10 @@ class OpenAIChat:
         mapped = [_map_part(part, change) for part in parts]
         return message if mapped == parts else {**message, "content": mapped}
 
+    def has_thinking(self, message: Message) -> bool:
+        """See `Shape`; gateways to other models send it back in these fields."""
+        return message.get("role") == "assistant" and any(message.get(key) for key in THINKING_KEYS)
+
     def calls(self, message: Message) -> list[Call]:
         """See `Shape`."""
         found: list[Call] = []
@@ -109,7 +116,9 @@ class OpenAIChat:
 
     def documents(self, message: Message) -> list[tuple[int, str]]:
         """See `Shape`: every text part but the last, which is the user's."""
-        texts = [(at, str(part["text"])) for at, part in enumerate(parts_of(message)) if part.get("type") == "text"]
+        texts = [
+            (at, str(part.get("text", ""))) for at, part in enumerate(parts_of(message)) if part.get("type") == "text"
+        ]
         return texts[:-1]
 
     def with_documents(self, message: Message, texts: Mapping[int, str]) -> Message:
@@ -193,7 +202,7 @@ class OpenAIChat:
     def signature(self, message: Message) -> str:
         """See `Shape`."""
         calls = [[call.call_id, call.name, loaded(call.arguments)] for call in self.calls(message)]
-        return canonical(["assistant", self.text(message), calls])
+        return canonical(["assistant", comparable(self.text(message)), calls])
 
 
 def _check(message: Message) -> None:
@@ -206,28 +215,26 @@ def _check(message: Message) -> None:
     content = message.get("content")
     if content is not None and not isinstance(content, (str, list)):
         raise UsageError(f"the reply's content is a {type(content).__name__}; it is text, a list of parts, or null")
-    for at, item in enumerate(as_list(message.get("tool_calls")) or []):
+    calls = message.get("tool_calls")
+    if calls is not None and as_list(calls) is None:
+        raise UsageError(f"the reply's tool_calls is a {type(calls).__name__}; give the provider's reply as it came")
+    for at, item in enumerate(as_list(calls) or []):
         function = as_dict((as_dict(item) or {}).get("function")) or {}
         if not isinstance(function.get("name"), str) or not function["name"]:
             raise UsageError(f"tool_calls[{at}] of the reply names no function; give the provider's reply as it came")
 
 
 def _with_ids(message: Message) -> Message:
-    """The message with an id for each call: some servers give none, and results must name one."""
-    calls = as_list(message.get("tool_calls"))
-    if calls is None or all((as_dict(call) or {}).get("id") for call in calls):
+    """The message with an id of its own for each call: some servers give none, or one twice."""
+    calls = [as_dict(call) or {} for call in as_list(message.get("tool_calls")) or []]
+    given = [str(call.get("id") or "") for call in calls]
+    ids = distinct(given)
+    if ids == given:
         return message
-    named = [
-        {**(as_dict(call) or {}), "id": (as_dict(call) or {}).get("id") or f"call_{at}"}
-        for at, call in enumerate(calls)
-    ]
-    return {**message, "tool_calls": named}
+    return {**message, "tool_calls": [{**call, "id": call_id} for call, call_id in zip(calls, ids, strict=True)]}
 
 
 def _map_part(part: Any, change: TextMap) -> Any:
     block = as_dict(part) or {}
-    text = block.get("text")
-    if not isinstance(text, str):
-        return part
-    changed = change(text)
-    return part if changed == text else {**block, "text": changed}
+    changed = {key: change(block[key]) for key in ("text", "refusal") if isinstance(block.get(key), str)}
+    return part if all(block[key] == value for key, value in changed.items()) else {**block, **changed}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, cast
@@ -87,6 +88,10 @@ class Shape(Protocol):
 
     def map_text(self, message: Message, change: TextMap) -> Message:
         """The message with `change` applied to each of its texts (not to thinking, nor to calls)."""
+        ...
+
+    def has_thinking(self, message: Message) -> bool:
+        """Whether an assistant message carries thinking that the provider may bind to what stands before it."""
         ...
 
     def calls(self, message: Message) -> list[Call]:
@@ -206,6 +211,22 @@ def check_tools(tools: Sequence[Any], wire: str) -> None:
             raise UsageError(f"tools[{at}] ({name!r}) is not JSON: {exc}; give plain data") from exc
 
 
+def comparable(text: str) -> str:
+    """Text without what applications change in passing: composition, line ends, hard spaces, space at the ends."""
+    return unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\u00a0", " ").strip()
+
+
+def distinct(ids: Sequence[str]) -> list[str]:
+    """Call ids, each once and none empty: results must name one call. What is distinct stays."""
+    seen: dict[str, None] = {}
+    for at, given in enumerate(ids):
+        call_id = given or f"call_{at}"
+        while call_id in seen:
+            call_id = f"{call_id}_{at}"
+        seen[call_id] = None
+    return list(seen)
+
+
 def error_text(data: Mapping[str, Any]) -> str:
     """The provider's own words about what went wrong, at most 200 characters."""
     error = data.get("error")
@@ -263,9 +284,16 @@ def repaired(value: object) -> Any:
 def loaded(arguments: str) -> Any:
     """A call's arguments as JSON values; text that is no JSON stays text."""
     try:
-        return json.loads(arguments, parse_constant=_no_constant)
+        return json.loads(arguments, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError):
         return arguments
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:20]} is no number that JSON readers know")
+    return value
 
 
 def _no_constant(name: str) -> object:
