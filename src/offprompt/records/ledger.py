@@ -47,6 +47,8 @@ class LedgerEntry:
     said      names whose value stands in the client's own words. shown: names shown on purpose, with the reason.
     leaked    names whose value stands in text that Offprompt added; a fault. unproven: names too short to look for.
     price     in the sheet's currency, input and output; None without a sheet. cut: turns that left at this request.
+    stubbed   messages that became stubs at this request, after the model had seen them whole: like a cut, it breaks the
+              prefix.
     last      journal key of the request's last message: its reply is the assistant's entry behind it.
     previous  hash of the session's entry before, hash: of this one (`audit --verify` recomputes it).
     """
@@ -72,6 +74,7 @@ class LedgerEntry:
     last: str = ""
     previous: str = ""
     hash: str = ""
+    stubbed: int = 0
 
     @property
     def sent(self) -> Size:

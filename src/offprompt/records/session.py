@@ -47,6 +47,8 @@ class SessionRecord:
     tainted      foreign text (a tool's output) came into this turn: what it writes has trust `tool`.
     pending      the ledger entry of a request without its reply yet.
     account      the history policy's running sums, by name.
+    kept         what turns that are over showed, by journal key: whether it stays; decided when its turn ended.
+    stubbed      journal keys of the messages that are sent as stubs since the model has seen them whole.
     nonce        marks the frame of shown values, made once.
     """
 
@@ -80,6 +82,8 @@ class SessionRecord:
     last_hash: str = ""
     account: Mapping[str, float] = field(default_factory=dict[str, float])
     nonce: str = ""
+    kept: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    stubbed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,8 @@ class JournalEntry:
                value stands in one of its own).
     kind       `system` `user` `assistant` `tool`, and `answer` for our own results. turn: the user turn it belongs to.
     bodies     ids of the bodies that its stubs stand for. shown: values that stand in its live form, with the reason.
+    stub       the messages sent for it once the model has seen it whole, None: it stays. stub_bodies: ids of the bodies
+               that the stubs in them stand for.
     receipts   of an assistant's actions, in order, without what was shown: a reply that comes again is not run again.
     """
 
@@ -111,6 +117,8 @@ class JournalEntry:
     shown: tuple[Shown, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     seq: int = 0
+    stub: tuple[Mapping[str, Any], ...] | None = None
+    stub_bodies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

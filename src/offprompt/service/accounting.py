@@ -15,6 +15,8 @@ from offprompt.wire.prices import PriceSheet, cached_tokens, price
 TRUNCATED_BELOW: Final = 0.6
 TRUNCATED_TOKENS: Final = 500
 DIGEST_BYTES: Final = 12
+LATER_FIELDS: Final = ("stubbed",)
+"""Fields that older ledgers do not have: hashed only where they say something, so that those stay valid."""
 
 
 def digester(key: bytes) -> Callable[[str], str]:
@@ -28,7 +30,9 @@ def digester(key: bytes) -> Callable[[str], str]:
 
 def entry_hash(entry: LedgerEntry, digest: Callable[[str], str]) -> str:
     """The hash of an entry: keyed digest of all its fields but `hash`, the hash before it among them."""
-    return digest("ledger\n" + canonical(msgspec.to_builtins(replace(entry, hash=""))))
+    fields = msgspec.to_builtins(replace(entry, hash=""))
+    hashed = {name: value for name, value in fields.items() if value or name not in LATER_FIELDS}
+    return digest("ledger\n" + canonical(hashed))
 
 
 def close_entry(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
-from offprompt.records import MEMORY_ACTIONS, JournalEntry, Message
+from offprompt.records import MEMORY_ACTIONS, JournalEntry, Message, SessionRecord
 from offprompt.wire.shapes import Kind, Shape, identity, loaded
 
 
@@ -206,20 +207,55 @@ def history_kind(entry: JournalEntry) -> str:
     return "tool" if entry.kind == "answer" else entry.kind
 
 
-def form_of(entry: JournalEntry, turn: int) -> str:
-    """Which form of an entry is sent in that turn: `live` or `settled`."""
-    return "settled" if entry.turn < turn and entry.settled is not None else "live"
+Form: TypeAlias = Literal["live", "settled", "stub"]
 
 
-def sent_messages(placed: Placed, turn: int) -> list[Message]:
-    """The messages that stand for an incoming one in a request of that turn.
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """In which form a request sends each entry.
+
+    turn   the newest user message's, along its branch. kept: keys of entries of earlier turns that stay live.
+    stubbed  keys of entries that are sent as stubs.
+    """
+
+    turn: int
+    kept: frozenset[str] = frozenset()
+    stubbed: frozenset[str] = frozenset()
+
+    @classmethod
+    def sent(cls, record: SessionRecord) -> Forms:
+        """Those of the record's last request."""
+        return cls.of_turn(record, record.sent_turn)
+
+    @classmethod
+    def of_turn(cls, record: SessionRecord, turn: int) -> Forms:
+        """Those of a request of that turn, by what the record has decided."""
+        kept = frozenset(key for key, stays in record.kept.items() if stays)
+        return cls(turn, kept, frozenset(record.stubbed))
+
+    def of(self, entry: JournalEntry) -> Form:
+        """The entry's form."""
+        if entry.stub is not None and entry.key in self.stubbed:
+            return "stub"
+        over = entry.turn < self.turn and entry.settled is not None and entry.key not in self.kept
+        return "settled" if over else "live"
+
+
+def sent_messages(placed: Placed, forms: Forms) -> list[Message]:
+    """The messages that stand for an incoming one in a request."""
+    return form_messages(placed, forms.of(placed.entry))
+
+
+def form_messages(placed: Placed, form: Form) -> list[Message]:
+    """The messages that stand for an incoming one in that form.
 
     Our answers, and replies whose handles the application got resolved, go as we know them, whatever came back.
     """
     entry = placed.entry
-    form = entry.settled if form_of(entry, turn) == "settled" else entry.live
-    if form is not None:
-        return [dict(message) for message in form]
+    forms = {"live": entry.live, "settled": entry.settled, "stub": entry.stub}
+    rendered = forms[form] if forms[form] is not None else entry.live
+    if rendered is not None:
+        return [dict(message) for message in rendered]
     ours = entry.kind == "answer" or entry.resolved is not None
     return [dict(entry.message)] if ours else [placed.message]
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 from offprompt.errors import NameInvalidError
 from offprompt.records import Action, Body, Head, JournalEntry, Message, Slot, compact, text_of
 from offprompt.service.conversation import Placed
 from offprompt.service.heads import shown_value
+from offprompt.service.policies import may_be_shown
 from offprompt.service.ranking import rank
 from offprompt.service.turn import Turn
 from offprompt.wire.asking import asked_for
@@ -18,16 +20,72 @@ from offprompt.wire.scrub import scrub_text
 from offprompt.wire.shapes import is_silent
 from offprompt.wire.stubs import stub_text
 
+Place = TypeVar("Place", int, str)
+
 MAX_LABEL_CHARS = 80
 PASTED_TOKENS = 200
 
 
-def first_sight(turn: Turn, placed: Placed, *, stub_tokens: int | None, arguments: Mapping[str, str]) -> JournalEntry:
+@dataclass(frozen=True, slots=True)
+class StubLimits:
+    """Tokens above which results and documents become stubs: at first sight, and once the model has seen them whole."""
+
+    at_once: int | None = None
+    after_use: int | None = None
+
+
+@dataclass(slots=True)
+class _Stubs(Generic[Place]):
+    """The stubs of one message by the place of what they stand for, with their bodies: at first sight, and all."""
+
+    limits: StubLimits
+    kind: str
+    first: dict[Place, str] = field(default_factory=dict[Place, str])
+    every: dict[Place, str] = field(default_factory=dict[Place, str])
+    bodies: list[str] = field(default_factory=list[str])
+    every_body: list[str] = field(default_factory=list[str])
+
+    def take(self, turn: Turn, place: Place, text: str, clean: str) -> None:
+        """A text, which is seen as `clean`: over a limit it becomes a body, and its stub is made."""
+        tokens = turn.kit.tokenizer.count(clean)
+        at_once, after_use = (
+            limit is not None and tokens > limit for limit in (self.limits.at_once, self.limits.after_use)
+        )
+        if not at_once and not after_use:
+            return
+        body_id = turn.digest(f"body\n{text}")[:12]
+        label = " ".join(clean[: MAX_LABEL_CHARS * 2].split())[:MAX_LABEL_CHARS]
+        turn.bodies[body_id] = Body(body_id, text, self.kind, label, turn.now, len(text.encode()))
+        handle = format_handle(f"@{body_id}")
+        self.every[place] = stub_text(clean, handle=handle, kind=self.kind, language=turn.language)
+        self.every_body.append(body_id)
+        if at_once:
+            turn.issue(f"@{body_id}")
+            turn.event("session.stub", f"@{body_id}", why=f"a long {self.kind}")
+            self.first[place] = self.every[place]
+            self.bodies.append(body_id)
+
+    def rendered(
+        self, entry: JournalEntry, message: Message, put: Callable[[dict[Place, str]], Message]
+    ) -> JournalEntry:
+        """The entry with its forms; message: as it came, put: the message to be sent with stubs in it."""
+        live, stub = put(self.first), put(self.every)
+        later = len(self.every) > len(self.first)
+        return replace(
+            entry,
+            live=None if live is message else (live,),
+            bodies=tuple(self.bodies),
+            stub=(stub,) if later else None,
+            stub_bodies=tuple(self.every_body) if later else (),
+        )
+
+
+def first_sight(turn: Turn, placed: Placed, *, limits: StubLimits, arguments: Mapping[str, str]) -> JournalEntry:
     """The entry of a new message with the forms in which it is sent; bodies go to the turn.
 
     arguments   as the model wrote them, by call id, of calls that came back resolved.
-    User text is escaped where it looks like a handle. Tool results are scrubbed; those over `stub_tokens`
-    (None: none) become stubs; an assistant message that we do not know again is scrubbed; answers stay.
+    User text is escaped where it looks like a handle. Tool results are scrubbed; those over a limit become stubs;
+    an assistant message that we do not know again is scrubbed; answers stay.
     """
     entry, shape = placed.entry, turn.model.shape
     message = placed.message
@@ -37,26 +95,21 @@ def first_sight(turn: Turn, placed: Placed, *, stub_tokens: int | None, argument
         if is_silent(message):
             return replace(entry, live=())
         changed = shape.map_text(message, lambda text: scrub_text(text, turn.secrets)[0])
-        changed = shape.with_arguments(changed, arguments)
+        changed = shape.with_arguments(changed, {**turn.scrubbed_arguments(message), **arguments})
         return entry if changed is message else replace(entry, live=(changed,))
     if shape.results(message):
-        return _tool(turn, entry, message, stub_tokens)
+        return _tool(turn, entry, message, limits)
     changed = shape.map_text(message, escape_lookalikes)
-    bodies: list[str] = []
-    if stub_tokens is not None and entry.kind == "user":
-        documents = {
-            at: _stub(turn, text, escape_lookalikes(text), "document", bodies)
-            for at, text in shape.documents(message)
-            if turn.kit.tokenizer.count(text) > stub_tokens
-        }
-        changed = shape.with_documents(changed, documents)
-    live = None if changed is message else (changed,)
-    return replace(entry, live=live, bodies=tuple(bodies))
+    stubs = _Stubs[int](limits, "document")
+    if entry.kind == "user":
+        for at, text in shape.documents(message):
+            stubs.take(turn, at, text, escape_lookalikes(text))
+    return stubs.rendered(entry, message, lambda texts: shape.with_documents(changed, texts))
 
 
-def _tool(turn: Turn, entry: JournalEntry, message: Message, stub_tokens: int | None) -> JournalEntry:
+def _tool(turn: Turn, entry: JournalEntry, message: Message, limits: StubLimits) -> JournalEntry:
     """A client's tool results, scrubbed, escaped, stubbed; our own answers among them are put back as we gave them."""
-    shape, bodies = turn.model.shape, list[str]()
+    shape, stubs = turn.model.shape, _Stubs[str](limits, "tool")
     scrubbed: set[str] = set()
 
     def cleaned(text: str) -> str:
@@ -65,29 +118,21 @@ def _tool(turn: Turn, entry: JournalEntry, message: Message, stub_tokens: int | 
         return text
 
     changed = shape.map_text(message, cleaned)
-    if stub_tokens is not None:
-        texts = {
-            result.call_id: _stub(turn, result.text, clean.text, "tool", bodies)
-            for result, clean in zip(shape.results(message), shape.results(changed), strict=True)
-            if result.plain and turn.kit.tokenizer.count(clean.text) > stub_tokens
-        }
-        changed = shape.with_results(changed, texts)
+    for result, clean in zip(shape.results(message), shape.results(changed), strict=True):
+        if result.plain:
+            stubs.take(turn, result.call_id, result.text, clean.text)
     for name in sorted(scrubbed):
         turn.event("handle.scrub", name, why="a tool result held its value")
     turn.issue(*scrubbed)
-    live = None if changed is message else (changed,)
-    return replace(entry, live=live, bodies=tuple(bodies))
+    return stubs.rendered(entry, message, lambda texts: shape.with_results(changed, texts))
 
 
-def _stub(turn: Turn, text: str, clean: str, kind: str, bodies: list[str]) -> str:
-    """A stub in place of a long text; the text becomes a body of this session, what is seen of it is `clean`."""
-    body_id = turn.digest(f"body\n{text}")[:12]
-    label = " ".join(clean[: MAX_LABEL_CHARS * 2].split())[:MAX_LABEL_CHARS]
-    turn.bodies[body_id] = Body(body_id, text, kind, label, turn.now, len(text.encode()))
-    turn.issue(f"@{body_id}")
-    turn.event("session.stub", f"@{body_id}", why=f"a long {kind}")
-    bodies.append(body_id)
-    return stub_text(clean, handle=format_handle(f"@{body_id}"), kind=kind, language=turn.language)
+def stub_used(turn: Turn, entry: JournalEntry) -> None:
+    """The entry is sent as its stubs from now on: their handles work."""
+    for body_id in entry.stub_bodies:
+        if body_id not in entry.bodies:
+            turn.issue(f"@{body_id}")
+            turn.event("session.stub", f"@{body_id}", why="a long text that the model has seen whole")
 
 
 def with_shown(
@@ -113,7 +158,7 @@ def with_shown(
     askable = [
         slot
         for slot in turn.stored
-        if (slot.policy == "when_asked" and slot.name not in taken)
+        if (slot.policy == "when_asked" and slot.name not in taken and may_be_shown(slot))
         or (slot.policy in ("when_asked", "card") and slot.name in head.carded and not _stands(turn, slot, head))
     ]
     asked = asked_for(_own_words(turn, message), {slot.name: slot.tags for slot in askable})

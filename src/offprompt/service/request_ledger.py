@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from offprompt.records import Head, LedgerEntry, Message, SessionRecord, Size, compact
-from offprompt.service.conversation import Conversation, Placed, form_of, history_kind, sent_messages
+from offprompt.records import Head, JournalEntry, LedgerEntry, Message, SessionRecord, Shown, Size, compact
+from offprompt.service.conversation import Conversation, Form, Forms, Placed, form_messages, history_kind, sent_messages
 from offprompt.service.turn import Turn
 from offprompt.wire.history import History, Item, place
 from offprompt.wire.leaks import find_values, unproven
@@ -21,7 +21,8 @@ class Layout:
     """A request before it takes its wire's shape.
 
     indices  of the placed messages that are sent. noted: turns left, and a line says so. joined: places whose results
-             join the message before. turn: the newest user message's, along its branch.
+             join the message before. forms: in which form each is sent.
+    before   key and form of each message of the last request.
     fixed    sizes of what stands before the history. head_digest: of its bytes.
     """
 
@@ -29,7 +30,8 @@ class Layout:
     indices: Sequence[int]
     noted: bool
     joined: frozenset[int]
-    turn: int
+    forms: Forms
+    before: Sequence[tuple[str, str]]
     system: Sequence[Message]
     head: Head
     fixed: Mapping[str, Size]
@@ -42,11 +44,15 @@ class Sizes:
     def __init__(self, turn: Turn, known: dict[tuple[str, str], Size]) -> None:
         self._shape, self._tokenizer, self._known = turn.model.shape, turn.kit.tokenizer, known
 
-    def sent(self, placed: Placed, turn: int) -> Size:
-        """As sent in that turn."""
-        key = (placed.entry.key, form_of(placed.entry, turn))
+    def sent(self, placed: Placed, forms: Forms) -> Size:
+        """As sent in these forms."""
+        return self.of(placed, forms.of(placed.entry))
+
+    def of(self, placed: Placed, form: Form) -> Size:
+        """In one form."""
+        key = (placed.entry.key, form)
         if key not in self._known:
-            self._known[key] = messages_size(sent_messages(placed, turn), self._shape, self._tokenizer)
+            self._known[key] = messages_size(form_messages(placed, form), self._shape, self._tokenizer)
         return self._known[key]
 
     def whole(self, placed: Placed) -> Size:
@@ -76,19 +82,29 @@ def head_digest(turn: Turn, system: Sequence[Message], tools: Sequence[Mapping[s
     return turn.digest("\n".join([*(identity(message) for message in system), head.text, compact(list(tools))]))
 
 
+def sent_before(conversation: Conversation, record: SessionRecord) -> list[tuple[str, str]]:
+    """Key and form of each message of the last request."""
+    chain, forms = conversation.chain(record.sent_last), Forms.sent(record)
+    start = next((at for at, entry in enumerate(chain) if entry.key == record.sent_start), 0)
+    kinds = [history_kind(entry) for entry in chain]
+    items = [Item(0, 0, turn, group, kind) for kind, (turn, group) in zip(kinds, place(kinds), strict=True)]
+    return [(chain[at].key, forms.of(chain[at])) for at in History(items).indices(start)]
+
+
 @dataclass(frozen=True, slots=True)
 class RequestLedger:
     """Accounts for one layout."""
 
     turn: Turn
     record: SessionRecord
-    conversation: Conversation
     sizes: Sizes
     layout: Layout
-    _gone: dict[str, int] = field(default_factory=dict[str, int])
 
-    def entry(self, cut: int) -> LedgerEntry:
-        """The entry, still without its reply; leaks are warnings and events. cut: turns that left."""
+    def entry(self, cut: int, *, stubbed: int = 0) -> LedgerEntry:
+        """The entry, still without its reply; leaks are warnings and events.
+
+        cut: turns that left. stubbed: messages that became stubs after use.
+        """
         turn, values = self.turn, self.turn.values
         said, leaked = self._found(values)
         for name in leaked:
@@ -103,10 +119,11 @@ class RequestLedger:
             prefix=self._prefix(),
             outside=sum(slot.bytes for slot in turn.stored) + self._outside(),
             said=tuple(said),
-            shown=tuple(turn.shown),
+            shown=(*turn.shown, *self._kept()),
             leaked=tuple(leaked),
             unproven=tuple(unproven(values)),
             cut=cut,
+            stubbed=stubbed,
             warnings=tuple(turn.warnings),
             last=self.layout.placed[-1].entry.key,
         )
@@ -126,7 +143,7 @@ class RequestLedger:
 
     def _sent(self, at: int) -> Size:
         """What a place adds to the request; one that joins the message before has no delimiters of its own."""
-        size = self.sizes.sent(self.layout.placed[at], self.layout.turn)
+        size = self.sizes.sent(self.layout.placed[at], self.layout.forms)
         return Size(size.chars, size.tokens - MESSAGE_OVERHEAD_TOKENS) if at in self.layout.joined else size
 
     def _note(self) -> Size:
@@ -135,27 +152,41 @@ class RequestLedger:
     def _note_stands_alone(self) -> bool:
         """Whether the note is a message of its own, the same before any message."""
         model, placed = self.turn.model, [self.layout.placed[at] for at in self.layout.indices]
-        first = next(message for each in placed for message in sent_messages(each, self.layout.turn))
+        first = next(message for each in placed for message in sent_messages(each, self.layout.forms))
         return model.shape.kind(first) != "user" or len(model.shape.attach("", first, model.profile.placement)) > 1
 
     def _part(self, placed: Placed) -> str:
         entry = placed.entry
         if entry.kind == "answer":
-            live = form_of(entry, self.layout.turn) == "live"
-            return "shown" if live and entry.settled is not None else "receipts"
-        if entry.bodies:
+            return "shown" if self._is_shown(entry) else "receipts"
+        if entry.bodies or self.layout.forms.of(entry) == "stub":
             return "stubs"
         return "user" if entry.key == self.record.turn_key else "history"
 
     def _shown(self, placed: Placed) -> Size:
-        """How much of the newest user message is the frame of shown values."""
-        entry = placed.entry
-        if entry.kind != "user" or entry.key != self.record.turn_key or entry.settled is None:
+        """How much of a user message is the frame of shown values."""
+        if placed.entry.kind != "user" or not self._is_shown(placed.entry):
             return Size()
-        base = [dict(message) for message in entry.settled]
-        own = messages_size(base, self.turn.model.shape, self.turn.kit.tokenizer)
-        whole = self.sizes.sent(placed, self.layout.turn)
+        own, whole = self.sizes.of(placed, "settled"), self.sizes.of(placed, "live")
         return Size(whole.chars - own.chars, whole.tokens - own.tokens)
+
+    def _is_shown(self, entry: JournalEntry) -> bool:
+        """Whether the request holds a value that the entry shows."""
+        return entry.settled is not None and self.layout.forms.of(entry) == "live"
+
+    def _bodies(self, entry: JournalEntry) -> tuple[str, ...]:
+        """The bodies behind an entry as it is sent."""
+        return entry.stub_bodies if self.layout.forms.of(entry) == "stub" else entry.bodies
+
+    def _kept(self) -> list[Shown]:
+        """What earlier turns showed and this request still holds."""
+        kept: dict[str, int] = {}
+        for at in self.layout.indices:
+            entry = self.layout.placed[at].entry
+            if entry.key in self.layout.forms.kept and entry.turn < self.layout.forms.turn:
+                for shown in entry.shown:
+                    kept[shown.name] = kept.get(shown.name, 0) + shown.tokens
+        return [Shown(name, "kept", tokens) for name, tokens in kept.items()]
 
     def _found(self, values: Mapping[str, str]) -> tuple[list[str], list[str]]:
         """Names whose value stands in the client's and the model's words, and in ours without having been shown."""
@@ -164,10 +195,10 @@ class RequestLedger:
         for at in layout.indices:
             placed = layout.placed[at]
             # A frame of shown values is ours; the words are what stands beside it.
-            form = placed.entry.settled if placed.entry.kind == "user" else None
-            sent = sent_messages(placed, layout.turn) if form is None else [dict(message) for message in form]
+            framed = placed.entry.kind == "user" and self._is_shown(placed.entry)
+            sent = form_messages(placed, "settled") if framed else sent_messages(placed, layout.forms)
             (added if placed.entry.kind == "answer" else words).extend(shape.text(message) for message in sent)
-        shown = {shown.name for shown in self.turn.shown} | set(layout.head.carded)
+        shown = {shown.name for shown in (*self.turn.shown, *self._kept())} | set(layout.head.carded)
         unshown = {name: value for name, value in values.items() if name not in shown}
         return find_values("\n".join(words), values), find_values("\n".join(added), unshown)
 
@@ -175,7 +206,8 @@ class RequestLedger:
         """Bytes of this conversation that are not in the request: turns that left, bodies behind stubs."""
         kept = set(self.layout.indices)
         gone = sum(len(each.entry.text.encode()) for at, each in enumerate(self.layout.placed) if at not in kept)
-        bodies = {body_id for at in kept for body_id in self.layout.placed[at].entry.bodies}
+        entries = [self.layout.placed[at].entry for at in kept]
+        bodies = {body_id for entry in entries for body_id in self._bodies(entry)}
         if not bodies:
             return gone
         stored = {body.body_id: body.bytes for body in self.turn.kit.sessions.bodies(self.turn.scope)}
@@ -188,8 +220,8 @@ class RequestLedger:
         if not self.record.sent_last or self.record.sent_head != layout.head_digest:
             return 0
         same = sum(size.tokens for size in layout.fixed.values())
-        before = self._sent_before()
-        now = [(layout.placed[at].entry.key, form_of(layout.placed[at].entry, layout.turn)) for at in layout.indices]
+        before, entries = layout.before, [layout.placed[at].entry for at in layout.indices]
+        now = [(entry.key, layout.forms.of(entry)) for entry in entries]
         if layout.noted != bool(self.record.start):
             return same
         if layout.noted and (before[:1] == now[:1] or self._note_stands_alone()):
@@ -199,11 +231,3 @@ class RequestLedger:
                 break
             same += self._sent(at).tokens
         return same
-
-    def _sent_before(self) -> list[tuple[str, str]]:
-        """Key and form of each message of the last request."""
-        record, chain = self.record, self.conversation.chain(self.record.sent_last)
-        start = next((at for at, entry in enumerate(chain) if entry.key == record.sent_start), 0)
-        kinds = [history_kind(entry) for entry in chain]
-        items = [Item(0, 0, turn, group, kind) for kind, (turn, group) in zip(kinds, place(kinds), strict=True)]
-        return [(chain[at].key, form_of(chain[at], record.sent_turn)) for at in History(items).indices(start)]

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from offprompt.errors import UsageError
 from offprompt.records import Head, LedgerEntry, Message, SessionChange, SessionRecord
 from offprompt.service.accounting import close_entry
-from offprompt.service.conversation import Conversation, Placed, history_kind, joined_results, sent_messages
+from offprompt.service.conversation import Conversation, Placed, joined_results, sent_messages
 from offprompt.service.heads import build_head
-from offprompt.service.rendering import first_sight, with_shown
-from offprompt.service.request_ledger import Layout, RequestLedger, Sizes, fixed_sizes, head_digest
+from offprompt.service.history_choice import Choice, HistoryChooser
+from offprompt.service.rendering import StubLimits, first_sight, stub_used, with_shown
+from offprompt.service.request_ledger import Layout, RequestLedger, Sizes, fixed_sizes, head_digest, sent_before
 from offprompt.service.session_kit import SessionOptions
 from offprompt.service.turn import Turn
-from offprompt.wire.auto import Account, plan_request
 from offprompt.wire.head import language_of
-from offprompt.wire.history import Bounds, Fixed, History, Item, next_start, place, window_bounds
-from offprompt.wire.prices import PriceSheet, named_sheet
 from offprompt.wire.shapes import Outgoing
 from offprompt.wire.stubs import gone_line
 
-STUBBING: Final = ("stub_at_once", "stubs+window")
-CUTTING: Final = ("window", "stubs+window")
+BROKEN_THINKING: Final = (
+    "the context was full, and a cut had to change what stands before thinking that is still sent; the provider may "
+    "refuse or ignore that thinking: leave it out of older messages, or raise context_tokens"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,6 @@ class RequestBuilder:
         self._turn, self._record, self._options = turn, record, options
         self._conversation, self._sizes = conversation, sizes
         self._shape = turn.model.shape
-        self._count = turn.kit.tokenizer
-        self._sheet: PriceSheet = turn.model.sheet or named_sheet("default", turn.kit.sheets)
 
     def build(self, messages: Sequence[Message], show: Sequence[str]) -> Prepared:
         """The request for these messages.
@@ -64,28 +62,26 @@ class RequestBuilder:
         newest = max((at for at, each in enumerate(placed) if each.entry.kind == "user"), default=-1)
         self._begin(placed, newest)
         head = self._record.head or self._first_head()
-        placed = self._seen(placed, newest, show, head)
+        before = sent_before(self._conversation, self._record)
+        turn = placed[newest].entry.turn if newest >= 0 else 0
+        chooser = HistoryChooser(self._turn, self._record, self._options, self._sizes, before, turn)
+        placed = self._seen(placed, newest, show, head, chooser.limits(placed))
         tools = (*self._options.tools, *head.tools)
         fixed = fixed_sizes(self._turn, system, self._options.tools, head)
-        base = sum(size.tokens for size in fixed.values())
-        history = History(self._items(placed))
-        planned, account = self._plan(placed, history, base)
-        # A start just behind its turn's opener leaves out nothing more: no cut.
-        start = self._kept_start(placed)
-        if history.indices(planned) != history.indices(start):
-            start = planned
+        choice = chooser.choose(placed, sum(size.tokens for size in fixed.values()))
         layout = Layout(
             placed=placed,
-            indices=history.indices(start),
-            noted=start > 0,
+            indices=choice.indices,
+            noted=choice.start > 0,
             joined=joined_results(placed, self._shape),
-            turn=self._entry_turn,
+            forms=choice.forms,
+            before=before,
             system=system,
             head=head,
             fixed=fixed,
             head_digest=head_digest(self._turn, system, tools, head),
         )
-        return self._assemble(layout, account, start)
+        return self._assemble(layout, choice)
 
     def _language(self, system: Sequence[Message], rest: Sequence[Message]) -> None:
         if self._record.head is None:
@@ -117,7 +113,9 @@ class RequestBuilder:
         own = {entry.key for entry in self._conversation.after(record.base, record.tail)} if record.open else set[str]()
         self._record = record if last in own else replace(record, base=last)
 
-    def _seen(self, placed: Sequence[Placed], newest: int, show: Sequence[str], head: Head) -> list[Placed]:
+    def _seen(
+        self, placed: Sequence[Placed], newest: int, show: Sequence[str], head: Head, limits: StubLimits
+    ) -> list[Placed]:
         """New messages rendered, once for ever."""
         done: list[Placed] = []
         for at, each in enumerate(placed):
@@ -125,7 +123,7 @@ class RequestBuilder:
                 entry = first_sight(
                     self._turn,
                     each,
-                    stub_tokens=self._stub_tokens(),
+                    limits=limits,
                     arguments=self._conversation.sent_arguments(each.message),
                 )
                 if at == newest:
@@ -140,62 +138,8 @@ class RequestBuilder:
             self._turn.warnings.append("show= came after the turn's message was sent; it had no effect")
         return done
 
-    def _stub_tokens(self) -> int | None:
-        """Tokens from which a result becomes a stub; `auto` lets the model see all that fits the window once."""
-        settings = self._turn.kit.settings
-        if self._options.policy in STUBBING:
-            return settings.stub_tokens
-        return max(settings.stub_tokens, self._bounds(0).high) if self._options.policy == "auto" else None
-
-    def _plan(self, placed: Sequence[Placed], history: History, base: int) -> tuple[int, Mapping[str, float]]:
-        """Index of the oldest message to send, and the policy's account; base: tokens before the history."""
-        record, start = self._record, self._kept_start(placed)
-        if self._options.policy in CUTTING:
-            return next_start(history, start, self._bounds(base), stubs=True), record.account
-        if self._options.policy != "auto":
-            return start, record.account
-        plan = plan_request(
-            history,
-            Account.of(record.account),
-            start=start,
-            sheet=self._sheet,
-            bounds=self._bounds(base),
-            fixed=Fixed(base, note=self._count.count(gone_line(self._turn.language))),
-        )
-        return plan.start, plan.account.sums()
-
-    def _kept_start(self, placed: Sequence[Placed]) -> int:
-        """Index of the oldest message that the last request's cuts left; 0 on a branch that does not hold it."""
-        return next((at for at, each in enumerate(placed) if each.entry.key == self._record.start), 0)
-
-    def _bounds(self, base: int) -> Bounds:
-        settings = self._turn.kit.settings
-        return window_bounds(
-            self._turn.model.context_tokens,
-            reserve_tokens=min(settings.output_reserve_tokens, self._turn.model.context_tokens // 4),
-            head_tokens=base,
-            high_cap=settings.window_high_tokens,
-            low_cap=settings.window_low_tokens,
-        )
-
-    def _items(self, placed: Sequence[Placed]) -> list[Item]:
-        """Sizes for the policy: as each message came, and as it is sent."""
-        items: list[Item] = []
-        turn = self._entry_turn
-        for each, (number, group) in zip(placed, place(history_kind(each.entry) for each in placed), strict=True):
-            sent = self._sizes.sent(each, turn).tokens
-            whole = sent if each.entry.live is None else self._sizes.whole(each).tokens
-            items.append(Item(max(whole, sent), sent, number, group, history_kind(each.entry)))
-        return items
-
-    @property
-    def _entry_turn(self) -> int:
-        """The newest user message's turn as its entry counts it: along its branch."""
-        fresh = next((each for each in self._turn.entries if each.key == self._record.turn_key), None)
-        entry = fresh or self._conversation.by_key.get(self._record.turn_key)
-        return entry.turn if entry is not None else 0
-
-    def _assemble(self, layout: Layout, account: Mapping[str, float], start: int) -> Prepared:
+    def _assemble(self, layout: Layout, choice: Choice) -> Prepared:
+        start = choice.start
         flat = [message for group in self._rendered(layout) for message in group]
         tools = [*self._options.tools, *layout.head.tools]
         outgoing = Outgoing(self._options.model, layout.system, layout.head.text, tools, flat)
@@ -208,7 +152,11 @@ class RequestBuilder:
         cut = max(left - record.left, 1) if moved else 0
         if cut:
             turn.event("session.cut", why=f"{cut} turns left for the journal; mem_search finds them")
-        pending = RequestLedger(turn, record, self._conversation, self._sizes, layout).entry(cut)
+        if choice.broken:
+            turn.warnings.append(BROKEN_THINKING)
+        for at in choice.fresh:
+            stub_used(turn, layout.placed[at].entry)
+        pending = RequestLedger(turn, record, self._sizes, layout).entry(cut, stubbed=len(choice.fresh))
         ledger: tuple[LedgerEntry, ...] = ()
         if record.pending is not None:
             ledger = (close_entry(record, turn.digest, sheet=turn.model.sheet, outcome="no reply"),)
@@ -220,11 +168,13 @@ class RequestBuilder:
             left=left,
             sent_start=layout.placed[start].entry.key,
             sent_last=layout.placed[-1].entry.key,
-            sent_turn=layout.turn,
+            sent_turn=choice.forms.turn,
             sent_head=layout.head_digest,
             requests=record.requests + 1,
             pending=pending,
-            account=account,
+            account=choice.account,
+            kept=choice.kept,
+            stubbed=choice.stubbed,
         )
         change = SessionChange(record, tuple(turn.entries), tuple(turn.bodies.values()), ledger, tuple(turn.events))
         return Prepared(self._shape.request(outgoing), change)
@@ -233,7 +183,7 @@ class RequestBuilder:
         """The messages for each index in their frozen forms, with the line that says that turns left."""
         placed, rendered = layout.placed, list[list[Message]]()
         for at in layout.indices:
-            messages = sent_messages(placed[at], layout.turn)
+            messages = sent_messages(placed[at], layout.forms)
             if at in layout.joined:
                 messages = [*self._shape.join_results(rendered.pop(), messages[0]), *messages[1:]]
             if messages:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from offprompt.config import Settings
 from offprompt.errors import UsageError
@@ -15,9 +15,11 @@ from offprompt.wire.prices import PriceSheet, sheet_for
 from offprompt.wire.profiles import SHAPES, Profile, profile_for
 from offprompt.wire.shapes import Shape, check_tools
 
-HistoryPolicy: TypeAlias = Literal["auto", "off", "stub_at_once", "window", "stubs+window"]
+HistoryPolicy: TypeAlias = Literal[
+    "auto", "off", "stub_at_once", "window", "stubs+window", "stub_after_use", "after_use+window"
+]
 Mode: TypeAlias = Literal["off_prompt", "inline", "auto"]
-HISTORY_POLICIES: tuple[HistoryPolicy, ...] = ("auto", "off", "stub_at_once", "window", "stubs+window")
+HISTORY_POLICIES: tuple[HistoryPolicy, ...] = get_args(HistoryPolicy)
 MODES: tuple[Mode, ...] = ("off_prompt", "inline", "auto")
 
 

@@ -1,0 +1,197 @@
+"""What a session's history policy sends: which messages, each in which form; decided once, kept in the record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from offprompt.records import SessionRecord
+from offprompt.service.conversation import Forms, Placed, history_kind, sent_messages
+from offprompt.service.rendering import StubLimits
+from offprompt.service.request_ledger import Sizes
+from offprompt.service.session_kit import SessionOptions
+from offprompt.service.turn import Turn
+from offprompt.wire.auto import Account, plan_request
+from offprompt.wire.history import Bounds, Fixed, History, Item, next_start, place, window_bounds
+from offprompt.wire.keeping import Piece, cheaper_to_keep
+from offprompt.wire.prices import named_sheet
+from offprompt.wire.stubs import gone_line
+from offprompt.wire.used import plan_used
+
+AT_ONCE: Final = ("stub_at_once", "stubs+window")
+AFTER_USE: Final = ("stub_after_use", "after_use+window")
+CUTTING: Final = ("window", "stubs+window", "after_use+window")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What one request sends of the history.
+
+    start    index of the oldest placed message that is sent; indices: of all that are. forms: of each.
+    kept, stubbed, account   for the record. fresh: places of the messages that become stubs at this request.
+    broken   thinking is still sent whose prefix a cut has changed.
+    """
+
+    start: int
+    indices: Sequence[int]
+    forms: Forms
+    kept: Mapping[str, bool]
+    stubbed: tuple[str, ...]
+    account: Mapping[str, float]
+    fresh: tuple[int, ...] = ()
+    broken: bool = False
+
+
+class HistoryChooser:
+    """Chooses for one request; used once.
+
+    before   key and form of each message of the last request. turn: of the newest user message, along its branch.
+    """
+
+    def __init__(
+        self,
+        session: Turn,
+        record: SessionRecord,
+        options: SessionOptions,
+        sizes: Sizes,
+        before: Sequence[tuple[str, str]],
+        turn: int,
+    ) -> None:
+        self._turn, self._record, self._options, self._sizes = session, record, options, sizes
+        self._before, self._forms = before, Forms.of_turn(record, turn)
+        self._settings = session.kit.settings
+        self._shape = session.model.shape
+
+    def bound(self, placed: Sequence[Placed]) -> int:
+        """Index behind the last message with thinking that binds what stands before it; 0: nothing is bound."""
+        if not self._turn.model.profile.binds_thinking:
+            return 0
+        thinking = (
+            at + 1
+            for at in range(len(placed) - 1, -1, -1)
+            if any(self._shape.has_thinking(message) for message in sent_messages(placed[at], self._forms))
+        )
+        return next(thinking, 0)
+
+    def limits(self, placed: Sequence[Placed]) -> StubLimits:
+        """From how many tokens on new results and documents are stubs; what the context cannot hold is one at once."""
+        policy, most = self._options.policy, self._settings.stub_tokens
+        if policy in AT_ONCE:
+            return StubLimits(at_once=most)
+        if policy not in AFTER_USE and policy != "auto":
+            return StubLimits()
+        if self.bound(placed):
+            return StubLimits(at_once=most)
+        bounds = self._bounds(0)
+        return StubLimits(at_once=max(most, bounds.high if policy == "auto" else bounds.limit), after_use=most)
+
+    def choose(self, placed: Sequence[Placed], base: int) -> Choice:
+        """What this request sends; base: tokens before the history."""
+        floor = self.bound(placed)
+        start = next((at for at, each in enumerate(placed) if each.entry.key == self._record.start), 0)
+        note = self._turn.kit.tokenizer.count(gone_line(self._turn.language))
+        kept = self._kept(placed, start, base + (note if start else 0), bound=floor > 0)
+        history = History(self._items(placed, bound=floor > 0))
+        bounds = replace(self._bounds(base), floor=floor)
+        planned, fresh, account = self._plan(placed, history, start, Fixed(base, note=note), bounds)
+        # A start just behind its turn's opener leaves out nothing more: no cut.
+        if history.indices(planned) != history.indices(start):
+            start = planned
+        keys = tuple(placed[at].entry.key for at in fresh)
+        moved = start > 0 and placed[start].entry.key != self._record.start
+        self._forms = replace(self._forms, stubbed=self._forms.stubbed | set(keys))
+        stubbed = (*self._record.stubbed, *keys)
+        return Choice(
+            start, history.indices(start), self._forms, kept, stubbed, account, fresh, moved and start < floor
+        )
+
+    def _kept(self, placed: Sequence[Placed], start: int, front: int, *, bound: bool) -> Mapping[str, bool]:
+        """What stays of all that the last turn showed; decided when the next one begins, and never again."""
+        was = dict(self._before)
+        over = {
+            at
+            for at, each in enumerate(placed)
+            if self._forms.of(each.entry) == "settled"
+            and was.get(each.entry.key) == "live"
+            and each.entry.key not in self._record.kept
+        }
+        rule, sheet = self._settings.shown_after_turn, self._turn.model.sheet
+        if not over or (rule == "replace" and not bound):
+            return self._record.kept
+        stays: frozenset[int] = frozenset(over) if bound or rule == "keep" else frozenset()
+        if rule == "cheaper" and not bound and sheet is not None:
+            indices = range(start, len(placed))
+            pieces = [self._piece(placed[at], choice=at in over) for at in indices]
+            live = zip(indices, pieces, strict=True)
+            sent = front + sum(piece.live for at, piece in live if placed[at].entry.key in was)
+            found = cheaper_to_keep(pieces, front=front, sent=sent, sheet=sheet, expected=self._record.requests)
+            stays = frozenset(indices[each] for each in found)
+        kept = {**self._record.kept, **{placed[at].entry.key: at in stays for at in sorted(over)}}
+        self._forms = replace(self._forms, kept=frozenset(key for key, each in kept.items() if each))
+        return kept
+
+    def _piece(self, placed: Placed, *, choice: bool) -> Piece:
+        if not choice:
+            return Piece(self._sizes.sent(placed, self._forms).tokens)
+        return Piece(self._sizes.of(placed, "live").tokens, self._sizes.of(placed, "settled").tokens)
+
+    def _items(self, placed: Sequence[Placed], *, bound: bool) -> list[Item]:
+        """Sizes for the policy: as each message came, as it is sent, and as the stub that it may become."""
+        items: list[Item] = []
+        later = not bound and self._options.policy in (*AFTER_USE, "auto")
+        for each, (number, group) in zip(placed, place(history_kind(each.entry) for each in placed), strict=True):
+            entry, form = each.entry, self._forms.of(each.entry)
+            sent = self._sizes.of(each, form).tokens
+            whole = sent if entry.live is None and form != "stub" else self._sizes.whole(each).tokens
+            # What a turn shows beside a document stays as long as it is shown.
+            free = later and entry.stub is not None and form != "stub" and (entry.settled is None or form == "settled")
+            used = self._sizes.of(each, "stub").tokens if free else None
+            items.append(Item(max(whole, sent), sent, number, group, history_kind(entry), used))
+        return items
+
+    def _plan(
+        self, placed: Sequence[Placed], history: History, start: int, fixed: Fixed, bounds: Bounds
+    ) -> tuple[int, tuple[int, ...], Mapping[str, float]]:
+        """Index of the oldest message to send, places of what becomes a stub, and the policy's account."""
+        policy, account = self._options.policy, self._record.account
+        sheet = self._turn.model.sheet or named_sheet("default", self._turn.kit.sheets)
+        if policy in AFTER_USE:
+            used = plan_used(
+                history,
+                start,
+                sent=self._repeated(placed, history.indices(start), fixed.base + (fixed.note if start else 0)),
+                requests=self._record.requests,
+                sheet=sheet,
+                fixed=fixed,
+                bounds=bounds if policy in CUTTING else None,
+            )
+            return used.start, used.stubbed, account
+        if policy in CUTTING:
+            return next_start(history, start, bounds, stubs=True), (), account
+        if policy != "auto":
+            return start, (), account
+        plan = plan_request(history, Account.of(account), start=start, sheet=sheet, bounds=bounds, fixed=fixed)
+        return plan.start, plan.stubbed, plan.account.sums()
+
+    def _repeated(self, placed: Sequence[Placed], indices: Sequence[int], front: int) -> int:
+        """Tokens of the last request that repeat if nothing changes."""
+        if not self._before:
+            return 0
+        same = front
+        for at, before in zip(indices, self._before, strict=False):
+            each = placed[at]
+            if (each.entry.key, self._forms.of(each.entry)) != before:
+                break
+            same += self._sizes.sent(each, self._forms).tokens
+        return same
+
+    def _bounds(self, base: int) -> Bounds:
+        model, settings = self._turn.model, self._settings
+        return window_bounds(
+            model.context_tokens,
+            reserve_tokens=min(settings.output_reserve_tokens, model.context_tokens // 4),
+            head_tokens=base,
+            high_cap=settings.window_high_tokens,
+            low_cap=settings.window_low_tokens,
+        )
