@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from offprompt.models.tokenizers import estimate
@@ -18,7 +18,7 @@ from offprompt.testing.strict_responses import response_faults
 from offprompt.testing.strict_rules import Fault
 from offprompt.wire.prices import PriceSheet
 
-__all__ = ["Delivery", "RefusedError", "Said", "SaidCall", "StrictUpstream"]
+__all__ = ["Delivery", "RefusedError", "Said", "SaidCall", "StrictUpstream", "request_faults"]
 
 Model: TypeAlias = Callable[..., "Said | str | Mapping[str, Any]"]
 WHOLE: Final = Delivery()
@@ -114,12 +114,12 @@ class StrictUpstream:
         return self._stored[named]
 
     def _faults(self, body: Mapping[str, Any], before: list[dict[str, Any]]) -> list[Fault]:
-        if self.wire == "openai":
-            return chat_faults(body)
-        if self.wire == "anthropic":
-            return message_faults(body) + (thinking_faults(body) if self._binding else [])
-        bound = reasoning_faults(body, [*before, *_input_items(body)]) if self._binding else []
-        return response_faults(body, before) + bound
+        faults = request_faults(body, self.wire, before)
+        if self._binding and self.wire == "anthropic":
+            faults += thinking_faults(body)
+        elif self._binding and self.wire == "responses":
+            faults += reasoning_faults(body, [*before, *_input_items(body)])
+        return faults
 
     def _sign(self, body: Mapping[str, Any], before: list[dict[str, Any]], thought: str) -> str:
         if self.wire == "anthropic":
@@ -135,6 +135,16 @@ class StrictUpstream:
     def _spoken(self, reply: Mapping[str, Any]) -> int:
         key = {"openai": "choices", "anthropic": "content", "responses": "output"}[self.wire]
         return max(1, self._count(compact(reply.get(key))))
+
+
+def request_faults(body: Mapping[str, Any], wire: StrictWire, before: Sequence[Mapping[str, Any]] = ()) -> list[Fault]:
+    """Why the wire's provider would refuse a request; empty if it would not.
+
+    before   of responses: the items that `previous_response_id` stands for.
+    """
+    if wire == "openai":
+        return chat_faults(body)
+    return message_faults(body) if wire == "anthropic" else response_faults(body, before)
 
 
 def _input_items(body: Mapping[str, Any]) -> list[dict[str, Any]]:
