@@ -44,6 +44,7 @@ def test_the_table_the_advice_and_the_picture(log: Path, capsys: pytest.CaptureF
     out, err = capsys.readouterr()
     assert out.splitlines()[0].split()[0] == "policy"
     assert "as logged" in out
+    assert "the auto row sends nothing of ours until it pays; a session carries its head of " in out
     assert "3 conversations, 30 turns, 30 requests" in out
     assert out.splitlines()[-1] == "picture: talk.replay.svg"
     assert (log.parent / "talk.replay.svg").is_file()

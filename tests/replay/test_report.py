@@ -14,7 +14,7 @@ from offprompt.service.replay.columns import COLUMNS
 from offprompt.service.replay.log import Rules
 from offprompt.service.replay.logged import Conversation, LoggedMessage, Problem
 from offprompt.service.replay.picture import MAX_POINTS, nice, thinned, write_picture
-from offprompt.service.replay.report import Lang, advice, document, label, overflow, summary, table_cells
+from offprompt.service.replay.report import Lang, advice, document, head_line, label, overflow, summary, table_cells
 from offprompt.service.replay.simulate import Replayed, simulate
 from offprompt.wire.prices import builtin_sheets, named_sheet
 
@@ -143,3 +143,27 @@ def test_a_png_without_the_extra_names_the_command(tmp_path: Path, monkeypatch: 
 def test_a_picture_that_cannot_be_written_is_said(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="the picture"):
         write_picture(_replayed(2), tmp_path / name, "en")
+
+
+def test_the_head_that_auto_leaves_out_is_said_with_what_it_adds() -> None:
+    replayed = _replayed(40)
+    head = json.loads(json.dumps(document(replayed, [], [], "en")))["head"]
+    columns = document(replayed, [], [], "en")["columns"]
+    # Nothing pays in so short a log: auto is everything, and the policies without stubs are everything and the head.
+    assert columns["auto"]["tokens"] == columns["logged"]["tokens"]
+    added = head["tokens"] * replayed.requests
+    assert 200 < head["tokens"] < 400
+    assert head["input_share"] == pytest.approx(added / columns["logged"]["tokens"])
+    assert head["auto_input_ratio"] == pytest.approx(columns["stub_at_once"]["input_ratio"])
+    assert head["auto_price_ratio"] == pytest.approx(columns["stub_at_once"]["price_ratio"])
+    assert f"head of {head['tokens']:,.0f} tokens" in head_line(replayed, "en")
+    assert f"+ {head['price_share'] * 100:.1f} % price" in head_line(replayed, "en")
+    assert f"{head['auto_price_ratio']:.3f} price" in head_line(replayed, "en")
+    assert f"开头（{head['tokens']:,.0f} 令牌" in head_line(replayed, "zh")
+    assert document(replayed, [], [], "zh")["head_line"] == head_line(replayed, "zh")
+
+
+def test_the_head_is_not_counted_twice_once_auto_carries_it() -> None:
+    replayed = _replayed(300, sheet="openai-gpt-4")
+    assert 0 < replayed.head.auto_tokens < replayed.head.everything_tokens / 2
+    assert head_line(simulate([], tokenizer_for(), replayed.rules), "en") == ""

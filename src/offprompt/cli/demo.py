@@ -27,7 +27,7 @@ from offprompt.service.demo import (
 )
 from offprompt.service.replay.log import Rules
 from offprompt.service.replay.readers import read_conversations
-from offprompt.service.replay.report import advice, document, summary, table_cells
+from offprompt.service.replay.report import advice, document, head_line, summary, table_cells
 from offprompt.service.replay.simulate import Replayed, simulate
 from offprompt.testing.agent_log import agent_log
 from offprompt.testing.scripted import ScriptedModel
@@ -57,6 +57,7 @@ def demo(call: Call) -> None:
         call.say("A replay of an agent's log that was made up just now, without any model:"),
         table(*table_cells(replayed, call.lang)),
         summary(replayed, call.lang),
+        head_line(replayed, call.lang),
         advice(replayed, call.lang),
     ]
     call.put(as_document(call, ours, pasted, replayed), "\n".join(text))

@@ -24,7 +24,7 @@ from offprompt.service.replay.log import Rules
 from offprompt.service.replay.logged import Conversation, Problem
 from offprompt.service.replay.picture import write_picture
 from offprompt.service.replay.readers import OnBytes, read_conversations
-from offprompt.service.replay.report import advice, document, overflow, summary, table_cells
+from offprompt.service.replay.report import advice, document, head_line, overflow, summary, table_cells
 from offprompt.service.replay.simulate import Replayed, simulate
 from offprompt.wire.prices import PriceSheet, named_sheet, sheet_for
 
@@ -86,7 +86,7 @@ def _answer(call: Call, replayed: Replayed, source: _Source, drawn: Path | None)
     names = [str(file) for file in source.files]
     body = document(replayed, names, source.problems, call.lang) | {"picture": None if drawn is None else str(drawn)}
     heads, rows = table_cells(replayed, call.lang)
-    lines = [summary(replayed, call.lang), overflow(replayed, call.lang), advice(replayed, call.lang)]
+    lines = [sentence(replayed, call.lang) for sentence in (summary, head_line, overflow, advice)]
     if drawn is not None:
         lines.append(f"{'图' if call.lang == 'zh' else 'picture'}: {drawn}")
     call.put(body, "\n".join([table(heads, rows), "", *(line for line in lines if line)]))

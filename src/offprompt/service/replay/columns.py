@@ -21,6 +21,7 @@ class Sent:
 
     start   index of the oldest message sent; opener: the user message before it that goes with it. stubs: by index
             what stands for a result. total, prefix: tokens, and those that repeat the request before; chars.
+    bare    without our head, which a live session has in each request.
     """
 
     start: int
@@ -29,6 +30,7 @@ class Sent:
     prefix: int
     chars: int
     opener: int | None = None
+    bare: bool = False
 
 
 class Column(Protocol):
@@ -168,6 +170,7 @@ class Auto:
             prefix=plan.prefix,
             chars=log.base_chars + front + form.chars(plan.start, stubs=plan.active),
             opener=log.history.opener(plan.start),
+            bare=not plan.active,
         )
 
 

@@ -75,6 +75,7 @@ def document(replayed: Replayed, files: Sequence[str], problems: Sequence[Proble
         "tokenizer": {"name": replayed.tokenizer, "exact": replayed.exact},
         "prices": {"name": sheet.name, "currency": sheet.currency, "dated": sheet.dated, "source": sheet.source},
         "output": {"tokens": sum(replayed.output), "price": sum(replayed.output) * sheet.output / PER},
+        "head": _head(replayed),
         "values": replayed.values,
         "columns": {
             name: {
@@ -91,6 +92,7 @@ def document(replayed: Replayed, files: Sequence[str], problems: Sequence[Proble
         },
         "by_turn": [_turn(replayed, *place) for place in turn_ranges(replayed.turns)],
         "by_request": {name: list(series.tokens) for name, series in replayed.columns.items()},
+        "head_line": head_line(replayed, lang),
         "advice": advice(replayed, lang),
         "overflow": overflow(replayed, lang),
         "problems": [{"file": problem.file, "line": problem.line, "why": problem.why} for problem in problems],
@@ -139,6 +141,39 @@ def summary(replayed: Replayed, lang: Lang) -> str:
         f"{replayed.tokenizer}{counted}; prices {sheet.name} ({sheet.currency}, {sheet.dated}); output is the same "
         f"everywhere, {written:,} tokens, and not in the price. Recalled and shown text is not counted."
     )
+
+
+def head_line(replayed: Replayed, lang: Lang) -> str:
+    """One line on what the column `auto` leaves out: the head that a live session has in each request."""
+    if not replayed.requests:
+        return ""
+    head = _head(replayed)
+    tokens, share, money = f"{head['tokens']:,.0f}", head["input_share"] * 100, head["price_share"] * 100
+    ratios = f"{head['auto_input_ratio']:.3f}", f"{head['auto_price_ratio']:.3f}"
+    if lang == "zh":
+        return (
+            f"auto 一行在划算之前不含我们的任何内容；实际会话的每个请求都带有开头（{tokens} 令牌，另加槽位名称）："
+            f"与原样发送相比输入 +{share:.1f} %，价格 +{money:.1f} %；"
+            f"auto 加上它约为输入 {ratios[0]}，价格 {ratios[1]}。"
+        )
+    return (
+        f"the auto row sends nothing of ours until it pays; a session carries its head of {tokens} tokens (and the "
+        f"names of slots) in each request: + {share:.1f} % input, + {money:.1f} % price beside as logged; "
+        f"auto with it: about {ratios[0]} input, {ratios[1]} price."
+    )
+
+
+def _head(replayed: Replayed) -> dict[str, float]:
+    """What a session's head adds: shares of everything's input and price, and the ratios of `auto` with it."""
+    head, found = replayed.head, totals(replayed)
+    logged, auto = found["logged"], found["auto"]
+    return {
+        "tokens": _ratio(head.everything_tokens, replayed.requests),
+        "input_share": _ratio(logged.tokens + head.everything_tokens, logged.tokens) - 1,
+        "price_share": _ratio(logged.price + head.everything_price, logged.price) - 1,
+        "auto_input_ratio": _ratio(auto.tokens + head.auto_tokens, logged.tokens),
+        "auto_price_ratio": _ratio(auto.price + head.auto_price, logged.price),
+    }
 
 
 def overflow(replayed: Replayed, lang: Lang) -> str:

@@ -11,7 +11,7 @@ from offprompt.service.replay.columns import COLUMNS, OURS, Column, Sent
 from offprompt.service.replay.evidence import Evidence
 from offprompt.service.replay.log import Log, Rules
 from offprompt.service.replay.logged import Conversation, LoggedMessage
-from offprompt.wire.prices import cached_tokens, price
+from offprompt.wire.prices import cached_tokens, price, request_price
 
 
 def _ints() -> array[int]:
@@ -32,6 +32,19 @@ class Series:
     price: array[float] = field(default_factory=_floats)
 
 
+@dataclass(slots=True)
+class HeadCost:
+    """What the head of a live session adds to the requests of a log: tokens, and input price in the sheet's currency.
+
+    everything  beside sending everything. auto: to the requests that the column `auto` sends without it.
+    """
+
+    everything_tokens: int = 0
+    everything_price: float = 0.0
+    auto_tokens: int = 0
+    auto_price: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """What a replay computed.
@@ -50,6 +63,7 @@ class Replayed:
     columns: dict[str, Series]
     values: int
     kept: dict[str, int]
+    head: HeadCost
 
     @property
     def requests(self) -> int:
@@ -103,6 +117,7 @@ class _Run:
         self._values = 0
         self._kept = dict.fromkeys(COLUMNS, 0)
         self._turns_before = 0
+        self._head = HeadCost()
 
     def begin(self, system: str) -> None:
         """A new conversation: columns and caches begin anew."""
@@ -119,6 +134,7 @@ class _Run:
             sent = {name: column.request(self.log) for name, column in self._columns.items()}
             for name, request in sent.items():
                 self._note(self._series[name], request)
+            self._note_head(self.log.head.tokens, sent["logged"], sent["auto"])
             self.turns.append(self._turns_before + max(self.log.turn, 1))
             if self.log.evidence_open:
                 self._evidence.follow(message, sent, self.log)
@@ -139,6 +155,7 @@ class _Run:
             columns=self._series,
             values=self._values,
             kept=self._kept,
+            head=self._head,
         )
 
     def _note(self, series: Series, request: Sent) -> None:
@@ -147,6 +164,20 @@ class _Run:
         series.tokens.append(request.total)
         series.cached.append(cached)
         series.price.append(price(self._rules.sheet, cached=cached, new=request.total - cached))
+
+    def _note_head(self, tokens: int, logged: Sent, auto: Sent) -> None:
+        """What the head would add to a request: all of it new in the first, repeated in the others."""
+
+        def added(sent: Sent) -> float:
+            prefix = sent.prefix + tokens if sent.prefix else 0
+            with_head = request_price(self._rules.sheet, prefix=prefix, total=sent.total + tokens)
+            return with_head - request_price(self._rules.sheet, prefix=sent.prefix, total=sent.total)
+
+        self._head.everything_tokens += tokens
+        self._head.everything_price += added(logged)
+        if auto.bare:
+            self._head.auto_tokens += tokens
+            self._head.auto_price += added(auto)
 
     def _close(self) -> None:
         if self.log is None or self._evidence is None:
