@@ -102,6 +102,12 @@ def test_only_what_may_begin_a_call_waits() -> None:
     assert [dict(action.arguments) for action in parsed.actions] == [{"q": "茶"}]
 
 
+def test_a_word_that_only_begins_like_a_thought_is_not_taken_for_one() -> None:
+    text = "<|channel|>analysishello call:search{q:1}"
+    first, rest, parsed = streamed(text, list(range(len(text))))
+    assert (first + rest, len(parsed.actions)) == ("<|channel|>analysishello ", 1)
+
+
 def test_a_list_bracket_and_a_fence_wait_with_the_call_behind_them() -> None:
     for opening in ("[", "```json\n", "```json\n[\n", "`"):
         stream = ActionStream(names=NAMES)
