@@ -216,3 +216,12 @@ def test_secrets_are_scrubbed_from_every_block_that_is_read(alice: BoundScope) -
     one.prepare()
     assert value not in one.sent
     assert one.sent.count("[[mem:api_key]]") == 5
+
+
+def test_a_whole_reply_that_ends_in_a_call_at_its_token_limit_runs_nothing(alice: BoundScope) -> None:
+    session = alice.session("s", model=MODELS["anthropic"])
+    session.prepare(HELLO)
+    said = Say(calls=(("mem_write", {"slot": "city", "value": "Ro"}, "c1"),), finish="max_tokens")
+    reply = session.absorb(as_reply(said, "anthropic"))
+    assert alice.slots.get("city") is None
+    assert [refusal.name for refusal in reply.refused] == ["mem_write"]

@@ -19,6 +19,7 @@ from offprompt.records import (
     Reply,
     SessionChange,
     SessionRecord,
+    Shown,
     ToolCall,
 )
 from offprompt.service.accounting import close_entry, truncation_warning
@@ -60,6 +61,7 @@ class _Work:
     written: list[tuple[Action, str]] = field(default_factory=list[tuple[Action, str]])
     tool_calls: list[ToolCall] = field(default_factory=list[ToolCall])
     resolved: dict[str, str] = field(default_factory=dict[str, str])
+    shown: dict[str, list[Shown]] = field(default_factory=dict[str, list[Shown]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ class ReplyReader:
         if not parent:
             raise UsageError("absorb came before prepare; call prepare(messages) and send what it returns first")
         key = self._conversation.reply_key(parent, raw.message)
-        parsed = parse_actions(raw.message)
+        cut = {"stop_reason": "max_tokens"} if raw.finish in CUT_OFF else {}
+        parsed = parse_actions({**raw.message, **cut})
         known = self._conversation.by_key.get(key)
         before = self._conversation.after(self._record.turn_key, parent)
         self._turn.asked = Asked.of(before if known is None else [*before, known])
@@ -148,6 +151,7 @@ class ReplyReader:
         """The actions run in order; beside: the client's calls stand beside them, whose results must come next."""
         actions = MemoryActions(self._turn, self._departed, key, self._lookup)
         for at, action in enumerate(parsed.actions):
+            before = len(self._turn.shown)
             if beside and not action.call_id and action.name in ASKING:
                 self._turn.warnings.append(
                     f"{action.name} in text beside tool calls has no place for its answer; not run"
@@ -155,6 +159,7 @@ class ReplyReader:
                 receipt = Receipt(action.name, receipt_text("refused", self._turn.language, name="text"), ok=False)
             else:
                 receipt = actions.run(action, at)
+            self._work.shown.setdefault(action.call_id, []).extend(self._turn.shown[before:])
             self._work.receipts.append(receipt)
             self._work.answers.append(Answer(action.call_id, receipt.shown or receipt.text, receipt.text, receipt.ok))
             if action.name == "mem_write" and receipt.ok:
@@ -242,6 +247,7 @@ class ReplyReader:
                     ours,
                     settled=None if settled == ours else (settled,),
                     text=self._shape.text(settled),
+                    shown=tuple(each for call_id in ids or [""] for each in self._work.shown.get(call_id, ())),
                 )
             )
         return entries
