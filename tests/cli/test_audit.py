@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import tomllib
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
 import offprompt
+from offprompt.cli.audit_text import warning_text
 from offprompt.testing.scripted import ScriptedModel
 from tests.cli.conftest import Run
+from tests.house.tree import PACKAGE
 
 Wire = Literal["openai", "anthropic"]
 VALUES = ("Ada Okafor", "林晓梅", "blue-falcon")
@@ -132,3 +136,65 @@ def test_a_trace_says_what_is_wrong_with_an_answer(run: Run, store: Path) -> Non
     assert 'CONTRADICTS user_name: the answer states another value: "your name is robert"' in run("trace s1").out
     assert "与 user_name 矛盾：回答给出另一个值" in run("trace s1 --lang zh").out
     assert run("trace s1 --json").document["turns"][0]["flags"][0]["fault"] == "states_other"
+
+
+def test_warnings_that_differ_in_numbers_only_are_one_line(run: Run, store: Path) -> None:
+    with offprompt.open(store) as memory:
+        session = memory.scope(user="alice").session("s1", model="gpt-4o-mini")
+        messages: list[dict[str, object]] = []
+        for number in range(4):
+            messages.append({"role": "user", "content": f"say {number} " * 2000})
+            session.prepare(messages, show=["没有"])
+            answer: dict[str, object] = {"role": "assistant", "content": "ok"}
+            usage = {"prompt_tokens": 1000 + number, "completion_tokens": 1}
+            messages += session.absorb({"choices": [{"message": answer}], "usage": usage}).messages
+    lines = [each.strip() for each in run("audit").out.splitlines() if "warning" in each]
+    assert len(lines) == 2
+    assert lines[0] == "warning (4×): show='没有': there is no such slot; it was not shown"
+    assert lines[1].startswith("warning (4×, with other numbers too): the provider counted 1,000 tokens of the ")
+    assert len(run("audit --json").document["sessions"][0]["warnings"]) == 5
+    chinese = run("audit --lang zh").out
+    assert "警告（4 次）：show='没有'：没有这个槽位，未展示" in chinese
+    assert "警告（4 次，数字各不相同）：供应商只计了 1,000 个令牌，实际发送 " in chinese
+    assert "供应商只计了 1,000 个令牌" in run("trace s1 --lang zh").out
+
+
+@pytest.mark.parametrize(
+    ("text", "chinese"),
+    [
+        (
+            "the handle [[mem:x]] in the answer was not resolved: nothing is stored there",
+            "句柄 [[mem:x]]（在 the answer 中）没有解析：那里没有存储内容",
+        ),
+        (
+            "memory is not available, this request went without it: disk full",
+            "记忆不可用，本次请求没有使用它：disk full",
+        ),
+        ("leak: the value of 'city' stands in text that Offprompt added", None),
+        ("something new", "something new"),
+    ],
+)
+def test_stored_warnings_are_said_in_chinese_where_they_are_ours(text: str, chinese: str | None) -> None:
+    assert warning_text("zh", text) == (chinese or "泄漏：'city' 的值出现在 Offprompt 加入的文本里")
+    assert warning_text("en", text) == text
+
+
+def test_the_patterns_of_warnings_fit_what_the_code_says() -> None:
+    sources = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "service").glob("*.py"))
+    flat = re.sub(r'"\s*f?"', "", sources)
+    kinds = tomllib.loads((PACKAGE / "cli" / "audit.toml").read_text(encoding="utf-8"))["warnings"]
+    for kind in kinds:
+        fixed = max(re.split(r"\(\?P<.*?>.*?\)|\.\*|\\d", kind["en"]), key=len)
+        assert fixed in flat, kind["en"]
+    assert len(kinds) > 10
+
+
+def test_a_relative_price_says_of_what(run: Run, store: Path) -> None:
+    with offprompt.open(store) as memory:
+        session = memory.scope(user="alice").session("s1", model="some-unknown-model", wire="openai")
+        session.complete(ScriptedModel().create, [{"role": "user", "content": "Hello"}])
+        session = memory.scope(user="alice").session("s2", model="gpt-4o-mini")
+        session.complete(ScriptedModel().create, [{"role": "user", "content": "Hello"}])
+    assert " × the price of a million input tokens" in run("audit").out
+    assert "每百万输入令牌价格的 " in run("audit --lang zh").out
+    assert "× input price" not in run("audit").out

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -18,7 +19,7 @@ Lang = Literal["en", "zh"]
 
 
 @cache
-def _sentences() -> dict[str, dict[str, dict[str, str]]]:
+def _sentences() -> dict[str, Any]:
     return tomllib.loads(files("offprompt.cli").joinpath("audit.toml").read_text(encoding="utf-8"))
 
 
@@ -40,6 +41,32 @@ def diagnosis_line(lang: Lang, one: Diagnosis) -> str:
 def flag_line(lang: Lang, flag: Contradiction) -> str:
     """What an answer does with a slot that was shown."""
     return _sentences()["flags"][flag.fault][lang].format(slot=flag.slot, quote=flag.quote)
+
+
+def warning_text(lang: Lang, text: str) -> str:
+    """A stored warning in that language; in English where it is of no kind that the table has."""
+    if lang == "zh":
+        for kind in _sentences()["warnings"]:
+            found = re.fullmatch(kind["en"], text, re.DOTALL)
+            if found is not None:
+                return kind["zh"].format(**{name: warning_text(lang, part) for name, part in found.groupdict().items()})
+    return text
+
+
+def warning_lines(lang: Lang, warnings: Sequence[tuple[str, int]]) -> list[str]:
+    """The warnings, those that differ only in their numbers as one line, with the first's."""
+    alike: dict[str, list[tuple[str, int]]] = {}
+    for text, count in warnings:
+        alike.setdefault(re.sub(r"\d[\d,.]*", "#", text), []).append((text, count))
+    return [
+        line(
+            lang,
+            "warning" if len(group) == 1 else "warnings",
+            count=sum(count for _, count in group),
+            text=warning_text(lang, group[0][0]),
+        )
+        for group in alike.values()
+    ]
 
 
 def audit_text(found: Audit, lang: Lang, *, diagnosed: bool) -> str:
@@ -64,7 +91,7 @@ def _session(one: SessionAudit, lang: Lang, *, diagnosed: bool) -> list[str]:
                 lang, "shown", name=shown.name, why=shown.why, turns=turns, requests=shown.requests, tokens=shown.tokens
             )
         )
-    lines += [line(lang, "warning", count=count, text=text) for text, count in one.warnings]
+    lines += warning_lines(lang, one.warnings)
     if one.broken is not None:
         lines.append(broken_line(lang, one.broken))
     elif one.verified:
@@ -76,7 +103,7 @@ def _session(one: SessionAudit, lang: Lang, *, diagnosed: bool) -> list[str]:
 
 def _totals(totals: Totals, lang: Lang) -> list[str]:
     parts = ", ".join(f"{name} {tokens:,}" for name, tokens in sorted(totals.parts.items(), key=lambda item: -item[1]))
-    prices = ", ".join(_money(price, currency) for currency, price in totals.prices.items()) or "-"
+    prices = ", ".join(money(lang, price, currency) for currency, price in totals.prices.items()) or "-"
     if totals.unpriced:
         prices = line(lang, "unpriced", price=prices, count=totals.unpriced)
     lines = [
@@ -112,7 +139,7 @@ def _kept(found: Audit, lang: Lang) -> list[str]:
 def _saved(one: Comparison, lang: Lang) -> str:
     price = ""
     if one.currency:
-        ours, inline = _money(one.ours_price, one.currency), _money(one.inline_price, one.currency)
+        ours, inline = (money(lang, each, one.currency) for each in (one.ours_price, one.inline_price))
         dearer = one.saved_tokens > 0 > one.saved_price
         price = line(lang, "dearer_price" if dearer else "saved_price", ours=ours, inline=inline)
     return line(
@@ -130,7 +157,10 @@ def _saved(one: Comparison, lang: Lang) -> str:
     )
 
 
-def _money(price: float, currency: str) -> str:
+def money(lang: Lang, price: float, currency: str) -> str:
+    """A price with its currency; of a sheet without one, as a multiple of what a million input tokens cost."""
+    if currency.startswith("×"):
+        return line(lang, "relative", price=f"{price:.6f}")
     return f"{price:.6f} {currency}".rstrip()
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from offprompt.cli.audit_text import flag_line
+from offprompt.cli.audit_text import flag_line, warning_text
 from offprompt.cli.call import Call, command
 from offprompt.cli.errors import corrected
 from offprompt.cli.render import moment, scope_json
@@ -97,7 +97,8 @@ def round_lines(call: Call, one: TracedRound) -> list[str]:
     lines += [f"    {call.say('shown')}: {each.name} ({each.why}, {each.tokens})" for each in one.shown]
     if not one.shown and not one.leaked:
         lines.append(f"    {call.say('no value got in')}")
-    listed = (("said", one.said), ("LEAKED", one.leaked), ("warning", one.warnings))
+    warnings = tuple(warning_text(call.lang, each) for each in one.warnings)
+    listed = (("said", one.said), ("LEAKED", one.leaked), ("warning", warnings))
     lines += [f"    {call.say(label)}: {each}" for label, names in listed for each in names]
     if one.cut:
         lines.append(f"    {call.say('turns that left')}: {one.cut}")
