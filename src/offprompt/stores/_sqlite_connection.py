@@ -14,6 +14,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 from offprompt.errors import BackendError, UsageError
 from offprompt.stores import _sqlite_files as files
+from offprompt.stores._forks import follow
 from offprompt.stores._sqlite_schema import migrate
 
 R = TypeVar("R")
@@ -40,8 +41,9 @@ class Connections:
     """The connections of one process to one file.
 
     Each is lent to one thread at a time and comes back; there are as many as threads ever worked at once. Writers of
-    the process queue on a lock; those of other processes are waited for with a jittered, growing pause. After a fork
-    the child opens its own connections and leaves the parent's untouched, as SQLite demands.
+    the process queue on a lock; those of other processes are waited for with a jittered, growing pause. A fork waits
+    until no thread is at work here and closes what is open: SQLite would take the parent's file locks for the child's
+    own, and the parent's last close would then remove a log that the child writes to. Both open anew.
     """
 
     def __init__(self, path: Path, *, durability: Durability, busy_timeout_s: float) -> None:
@@ -50,6 +52,7 @@ class Connections:
         self._busy_timeout_s = busy_timeout_s
         self._is_closed = False
         self._start()
+        follow(self)
         self._retry(self._prepare)
 
     def read(self, work: Work[R]) -> R:
@@ -89,12 +92,37 @@ class Connections:
 
     def close(self) -> None:
         """Close what is not lent out; the rest closes when it comes back."""
-        self._check_process()
         with self._guard:
             self._is_closed = True
             idle, self._idle = self._idle, []
+        if self._pid != os.getpid():
+            _LEFT_TO_PARENT.append(idle)
+            return
         for connection in idle:
             connection.close()
+
+    def before_fork(self) -> None:
+        """See Forkable. Waits for `busy_timeout_s` at most; after that the child may not use the store."""
+        self._guard.acquire()
+        self._is_forking = True
+        own = threading.get_ident()
+        calm = self._guard.wait_for(lambda: all(user == own for user in self._users), self._busy_timeout_s)
+        if calm and not self._users:
+            idle, self._idle = self._idle, []
+            for connection in idle:
+                connection.close()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        """See Forkable."""
+        if not in_child:
+            self._is_forking = False
+            self._guard.notify_all()
+            self._guard.release()
+        elif not self._users:
+            self._start()
+        else:
+            _LEFT_TO_PARENT.append(self._idle)
+            self._guard = threading.Condition(threading.RLock())
 
     @property
     def is_closed(self) -> bool:
@@ -103,23 +131,24 @@ class Connections:
 
     def _start(self) -> None:
         self._pid = os.getpid()
-        self._guard = threading.Lock()
+        self._guard = threading.Condition(threading.RLock())
         self._writing = threading.RLock()
         self._idle: list[sqlite3.Connection] = []
+        self._users: list[int] = []
+        self._is_forking = False
 
     def _check_process(self) -> None:
         if self._pid != os.getpid():
-            # Kept, not closed: closing in the child would drop the parent's locks.
-            _LEFT_TO_PARENT.append(self._idle)
-            self._start()
+            raise BackendError(
+                f"the store {self.path} was in use when this process was forked, and SQLite cannot go on with it here; "
+                "open it again in a process that is not forked (the method 'spawn'), or fork before it is used"
+            )
 
     def _prepare(self) -> None:
         files.prepare_file(self.path)
-        connection = self._connect()
-        try:
-            self._inode = self.path.stat().st_ino
-        finally:
-            self._give_back(connection)
+        self._inode = self.path.stat().st_ino
+        with self._lent():
+            pass
 
     def _run(self, begin: str, work: Work[R]) -> R:
         def attempt() -> R:
@@ -152,15 +181,22 @@ class Connections:
     def _lent(self) -> Generator[sqlite3.Connection]:
         self._check_process()
         with self._guard:
+            self._guard.wait_for(lambda: not self._is_forking)
             if self._is_closed:
                 raise UsageError(f"the store {self.path} is closed; open it again")
             connection = self._idle.pop() if self._idle else None
-        connection = connection or self._connect()
+            self._users.append(threading.get_ident())
         try:
-            self._check_same_file()
-            yield connection
+            connection = connection or self._connect()
+            try:
+                self._check_same_file()
+                yield connection
+            finally:
+                self._give_back(connection)
         finally:
-            self._give_back(connection)
+            with self._guard:
+                self._users.remove(threading.get_ident())
+                self._guard.notify_all()
 
     def _check_same_file(self) -> None:
         try:

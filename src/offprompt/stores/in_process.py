@@ -26,6 +26,7 @@ from offprompt.records import (
 from offprompt.stores import _rules as rules
 from offprompt.stores import _session_rules as session_rules
 from offprompt.stores._blobs import decode, encode
+from offprompt.stores._forks import follow
 from offprompt.stores._slot_ops import run_ops
 
 Key: TypeAlias = tuple[str, str, str, str]
@@ -61,6 +62,7 @@ class InProcessStore:
         self._sessions: dict[Key, _Session] = {}
         self._keys: dict[tuple[str, str, str], bytes] = {}
         self._is_closed = False
+        follow(self)
 
     def batch(self, ops: Sequence[SlotOp[Any]]) -> list[Any]:
         """See SlotStore."""
@@ -173,6 +175,14 @@ class InProcessStore:
             for key in gone:
                 del self._sessions[key]
             return len(gone)
+
+    def before_fork(self) -> None:
+        """See Forkable."""
+        self._lock.acquire()
+
+    def after_fork(self, *, in_child: bool) -> None:  # noqa: ARG002 - the same in both: a child has a store of its own
+        """See Forkable."""
+        self._lock.release()
 
     def _open(self) -> threading.RLock:
         if self._is_closed:
