@@ -1,12 +1,272 @@
-"""Stored values in text, plain form: as they are, and as JSON writes them."""
+"""Stored values in text: whole or in part, and in any of the spellings that tools and models give them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
-PROVABLE_CHARS: Final = 8
+from offprompt.wire.encoded import decoded_runs
+from offprompt.wire.fingerprints import GRAM, RUN, Fingerprints, common_end, common_start
+from offprompt.wire.folding import Places, fold
+from offprompt.wire.short_values import ShortValues
+from offprompt.wire.thresholds import PROVABLE_CHARS, WHOLE_CHARS, chars, doubled, enough, provable
+
+# A run of 32 characters rarely folds to fewer bytes than the fingerprints guarantee; those that do are found by luck.
+MIN_RUN: Final = RUN - 4
+
+MAX_VAIN: Final = 16
+
+_SPACE: Final = re.compile(r"[\s+]|\\+[nrt]|%(?:25)*(?:20|0[9ADad])")
+_SPACE_BEFORE: Final = re.compile(rf"(?:{_SPACE.pattern})\Z")
+_ESCAPED_ASCII: Final = re.compile(r"\\+[\"/ntr]|%(?:25)*[0-7][0-9A-Fa-f]")
+_PERCENT: Final = re.compile(r"%[0-9A-Fa-f]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """A stored value, or a part of it, in a text.
+
+    name    of the value. start, end: the characters of the text that hold it; of `base64` and `hex` the whole run of
+            digits.
+    form    `as_is`; `json` (escaped), `url` (percent escapes); `folded` (case, spaces, widths); `base64`; `hex`.
+    chars   how many characters of the value, a run of spaces counted as one. whole: all of them.
+    """
+
+    name: str
+    start: int
+    end: int
+    form: str
+    chars: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    name: str
+    text: str
+    secret: bool
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Folded bytes [start, end) of the text are those from `at` on of the stored one, or with a form its encoding."""
+
+    stored: _Stored
+    start: int
+    end: int
+    at: int
+    form: str = ""
+    whole: bool = False
+
+
+class LeakIndex:
+    """Values to look for; kept up to date as values and bodies come and go.
+
+    Whole    a value of 8 characters where it is `secret` or the text is `ours`, else of 24 (a Han character counts
+             as two).
+    Parts    32 characters, or 12 Han, or a mixture of both to that measure; a run of spaces counts as one character.
+             Found without fail where 22 bytes of them (UTF-8) are neither spaces nor dashes; below, mostly.
+    Memory   about 2.4 bytes for each byte of ASCII text, and a reference to the text itself.
+    Cost     `add` about 100 ns a byte. `find`: see docs/leaks.md; `python bench/leaks.py` prints it.
+    Not safe for use by several threads at once.
+    """
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._by_name: dict[str, _Stored] = {}
+        self._by_number: list[_Stored | None] = []
+        self._dead = 0
+        self._prints = Fingerprints()
+        self._short = ShortValues()
+        for name, text in (values or {}).items():
+            self.add(name, text)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the fingerprints, in bytes; the texts themselves belong to the caller."""
+        return self._prints.bytes
+
+    @property
+    def unproven(self) -> tuple[str, ...]:
+        """Names of values that are too short to be told from chance, in the order of `add`; empty ones left out."""
+        return tuple(one.name for one in self._by_name.values() if one.text and not provable(one.text))
+
+    def add(self, name: str, text: str, *, secret: bool = False) -> None:
+        """Looks for the text from now on; in place of what had the name. secret: of a `never` slot."""
+        self.remove(name)
+        one = _Stored(name, text, secret, len(self._by_number))
+        self._by_name[name] = one
+        self._by_number.append(one)
+        folded = fold(text)
+        self._prints.add(folded)
+        if provable(text) and len(folded) < RUN:
+            self._short.add(one.number, text, folded)
+        if self._prints.full:
+            self._rebuild()
+
+    def remove(self, name: str) -> None:
+        """Forgets a name; one that is not there is no error."""
+        one = self._by_name.pop(name, None)
+        if one is None:
+            return
+        self._by_number[one.number] = None
+        self._short.remove(one.number)
+        self._dead += 1
+        if self._dead > 64 and self._dead > len(self._by_name):
+            self._rebuild()
+
+    def find(self, text: str, *, ours: bool = False) -> list[Leak]:
+        """The leaks in a text by place, each stretch under the value that has the most of it. ours: text that
+        Offprompt added, where each whole value counts from 8 characters on.
+        """
+        if not self._by_name or not text:
+            return []
+        folded = fold(text)
+        found = self._leaks(text, folded, ours=ours)
+        for view in decoded_runs(text):
+            decoded = view.raw.decode("utf-8", "surrogateescape")
+            for leak in self._leaks(decoded, fold(decoded), ours=ours):
+                found.append(replace(leak, start=view.start, end=view.end, form=view.form))
+        return _tidy(found)
+
+    def _leaks(self, text: str, folded: bytes, *, ours: bool) -> list[Leak]:
+        runs = [*self._runs(folded), *self._short_runs(folded)]
+        places = Places(text) if runs else None
+        return [leak for run in runs if places and (leak := _leak(run, text, places, ours=ours))]
+
+    def _short_runs(self, folded: bytes) -> Iterator[_Run]:
+        for number, start, end, form in self._short.find(folded):
+            if one := self._by_number[number]:
+                yield _Run(one, start, end, 0, form)
+
+    def _runs(self, folded: bytes) -> list[_Run]:
+        """Runs of folded bytes that stand in a stored text too: whole, or `MIN_RUN` long and in no longer run."""
+        covered: dict[tuple[int, int], int] = {}
+        reach: dict[int, int] = {}
+        vain: Counter[tuple[int, int]] = Counter()
+        texts: dict[int, bytes] = {}
+        runs: list[_Run] = []
+        for position in self._prints.candidates(folded):
+            gram = folded[position : position + GRAM]
+            for number, at in self._prints.places(gram):
+                one = self._by_number[number]
+                # Two texts may share several runs here, each at its own offset of one to the other; in texts that
+                # repeat themselves there is one at each offset, and only the first few are followed.
+                if one is None or covered.get((number, at - position), 0) > position:
+                    continue
+                if vain[number, at] > MAX_VAIN and position < reach[number]:
+                    continue
+                stored = texts.get(number)
+                if stored is None:
+                    stored = texts[number] = fold(one.text)
+                if stored[at : at + GRAM] != gram:
+                    continue
+                before = common_end(folded, position, stored, at)
+                end = position + common_start(folded, position, stored, at)
+                covered[number, at - position] = end
+                vain[number, at] += end < reach.get(number, 0) + GRAM
+                reach[number] = max(end, reach.get(number, 0))
+                size = end - position + before
+                if size >= min(MIN_RUN, len(stored)):
+                    runs.append(_Run(one, position - before, end, at - before, whole=size == len(stored)))
+        return _longest(runs)
+
+    def _rebuild(self) -> None:
+        """Into tables of the size that the values need, without those that are gone."""
+        values = list(self._by_name.values())
+        bits = self._prints.bits + self._prints.full
+        self._by_name, self._by_number, self._dead = {}, [], 0
+        self._prints, self._short = Fingerprints(bits=bits), ShortValues()
+        for one in values:
+            self.add(one.name, one.text, secret=one.secret)
+
+
+def _longest(runs: list[_Run]) -> list[_Run]:
+    """Those that are whole or reach over all before them that begin no later."""
+    kept: list[_Run] = []
+    reach = 0
+    for run in sorted(runs, key=lambda run: (run.start, -run.end)):
+        if run.whole or run.end > reach:
+            kept.append(run)
+        reach = max(reach, run.end)
+    return kept
+
+
+def _leak(run: _Run, text: str, places: Places, *, ours: bool) -> Leak | None:
+    stored = run.stored.text
+    start, end = places.span(run.start, run.end)
+    if run.form:
+        from_, to = 0, len(stored)
+    else:
+        from_, to = Places(stored).span(run.at, run.at + run.end - run.start)
+    if not fold(stored[:from_]) and not fold(stored[to:]):
+        least = PROVABLE_CHARS if ours or run.stored.secret else WHOLE_CHARS
+        if doubled(stored) < least:
+            return None
+        form = run.form or _form(text[start:end], stored)
+        return Leak(run.stored.name, start, end, form, chars(stored), whole=True)
+    start, from_, end, to = _widened(text, start, end, stored, from_, to)
+    # Spaces may stand in the one and not in the other: the longer one counts.
+    pieces = stored[from_:to], _ESCAPED_ASCII.sub(_unescaped, text[start:end])
+    if not (enough(pieces[0]) or ("\\" not in pieces[1] and "%" not in pieces[1] and enough(pieces[1]))):
+        return None
+    return Leak(run.stored.name, start, end, _form(text[start:end], pieces[0]), max(map(chars, pieces)), whole=False)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return " " if _SPACE.fullmatch(match[0]) else "."
+
+
+def _widened(text: str, start: int, end: int, stored: str, from_: int, to: int) -> tuple[int, int, int, int]:
+    """The two stretches with what folding dropped at their edges and both have: equal signs, a space for a space."""
+    while start and from_ and text[start - 1] == stored[from_ - 1]:
+        start, from_ = start - 1, from_ - 1
+    while end < len(text) and to < len(stored) and text[end] == stored[to]:
+        end, to = end + 1, to + 1
+    if from_ and stored[from_ - 1].isspace() and (space := _SPACE_BEFORE.search(text, max(0, start - 9), start)):
+        start, from_ = space.start(), from_ - 1
+    if to < len(stored) and stored[to].isspace() and (space := _SPACE.match(text, end)):
+        end, to = space.end(), to + 1
+    return start, from_, end, to
+
+
+def _form(piece: str, own: str) -> str:
+    """How a part is spelled, beside its spelling in the value."""
+    if piece == own:
+        return "as_is"
+    if piece.count("\\") > own.count("\\"):
+        return "json"
+    return "url" if len(_PERCENT.findall(piece)) > len(_PERCENT.findall(own)) else "folded"
+
+
+def _tidy(found: Iterable[Leak]) -> list[Leak]:
+    """By place, without parts that lie inside another leak and without the same twice."""
+    merged: dict[tuple[str, int, int], Leak] = {}
+    for leak in found:
+        key = (leak.name, leak.start, leak.end)
+        if key not in merged or merged[key].chars < leak.chars:
+            merged[key] = leak
+    ordered = sorted(merged.values(), key=lambda leak: (leak.start, -leak.end, -leak.chars, not leak.whole))
+    kept: list[Leak] = []
+    reach = 0
+    reaches: dict[str, int] = {}
+    for leak in ordered:
+        own = reaches.get(leak.name, 0)
+        if leak.end > own and (leak.whole or leak.end > reach):
+            kept.append(leak)
+            reaches[leak.name] = leak.end
+        reach = max(reach, leak.end)
+    return kept
 
 
 def find_values(text: str, values: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,135 @@
+r"""One form for all spellings of a text: what case, spaces, escapes and widths make of it is undone.
+
+Both what is stored and what is searched are folded, so that each spelling of a value folds to the value's own bytes:
+JSON escapes at any depth, percent escapes at any depth, upper and lower case, full-width letters and digits, spaces
+and dashes anywhere. The form is lossy on purpose (letters of other scripts that differ in case only fold together
+with a few that differ otherwise) and never leaves memory.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from typing import Final
+
+_PERCENT: Final = re.compile(rb"%(?:25)*[0-9a-fA-F]{2}(?:%(?:25)*[0-9a-fA-F]{2})*")
+_DOUBLE_PERCENT: Final = re.compile(rb"%(?:25)+(?=[0-9a-fA-F]{2})")
+_UNICODE_ESCAPES: Final = re.compile(rb"\\+[uU][0-9a-fA-F]{4}(?:\\+[uU][0-9a-fA-F]{4})*")
+_SHORT_ESCAPE: Final = re.compile(rb"\\[ntrfbNTRFB]")
+_FULL_WIDTH: Final = re.compile(rb"\xef(?:\xbc[\x85\x8b\x8d-\x99\xa0-\xba\xbc\xbf]|\xbd[\x81-\x9a])")
+_SPACES: Final = tuple(chr(code) for code in (0xA0, 0x3000, 0x200B, 0x200C, 0x200D, 0x202F, 0x2060, 0xFEFF))
+_ESCAPE: Final = re.compile(r"\\+[uU][0-9a-fA-F]{4}|\\+[ntrfbNTRFB]|%(?:25)*[0-9a-fA-F]{2}")
+_COMBINING: Final = (b"\xcc", b"\xcd")
+
+
+def _table() -> bytes:
+    """Lower case for ASCII; `_` as `/` (the two alphabets of base64); lead and continuation bytes of capital letters.
+
+    In UTF-8 the cases of Latin, Greek and Cyrillic letters differ in bit 5 of the last byte, and across D0/D1, CE/CF.
+    """
+    table = bytearray(bytes(range(256)).lower())
+    table[ord("_")] = ord("/")
+    for code in range(0xA0, 0xC0):
+        table[code] = code - 0x20
+    table[0xD1], table[0xCF] = 0xD0, 0xCE
+    return bytes(table)
+
+
+_FOLD: Final = _table()
+_DROPPED: Final = bytes([*range(0x21), 0x7F, *b"\\+-"])
+KEPT_ASCII: Final = frozenset(range(0x80)) - frozenset(_DROPPED)
+
+
+def fold(text: str) -> bytes:
+    """The text's form for comparing; equal for two spellings of one text.
+
+    Cost   2 to 4 ns a byte where nothing is escaped.
+    """
+    raw = _spaceless(text).encode("utf-8", "surrogatepass")
+    if b"%" in raw:
+        raw = _PERCENT.sub(_unpercented, raw)
+    if b"\\" in raw:
+        if b"\\u" in raw or b"\\U" in raw:
+            raw = _UNICODE_ESCAPES.sub(_unescaped, raw)
+        raw = _SHORT_ESCAPE.sub(b"", raw)
+    if not raw.isascii():
+        raw = _plain_letters(raw)
+    return raw.translate(_FOLD, _DROPPED)
+
+
+def fold_bytes(raw: bytes) -> bytes:
+    """The same for UTF-8, valid or not."""
+    return fold(raw.decode("utf-8", "surrogateescape"))
+
+
+def _spaceless(text: str) -> str:
+    """Without the spaces that ASCII does not have."""
+    if not text.isascii():
+        for space in _SPACES:
+            if space in text:
+                text = text.replace(space, "")
+    return text
+
+
+def _plain_letters(raw: bytes) -> bytes:
+    if any(lead in raw for lead in _COMBINING):
+        raw = unicodedata.normalize("NFC", raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    if b"\xef" in raw:
+        raw = _FULL_WIDTH.sub(_narrowed, raw)
+    return raw
+
+
+def _narrowed(match: re.Match[bytes]) -> bytes:
+    return unicodedata.normalize("NFKC", match[0].decode()).encode()
+
+
+def _unpercented(match: re.Match[bytes]) -> bytes:
+    run = match[0]
+    if b"%25" in run:
+        run = _DOUBLE_PERCENT.sub(b"%", run)
+    return bytes.fromhex(run.translate(None, b"%").decode("ascii"))
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    units = bytes.fromhex(match[0].translate(None, b"\\uU").decode("ascii"))
+    return units.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")
+
+
+class Places:
+    """From offsets in the folded form back to characters of the text. Built when something is found: O(n) once."""
+
+    BLOCK: Final = 256
+    _SAFE: Final = re.compile(r"(?<![\\%0-9A-Fa-fu])[^\W\d_]|\n ")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._starts, self._folded = [0], [0]
+        at = 0
+        while at < len(text):
+            safe = self._SAFE.search(text, at + self.BLOCK, at + 2 * self.BLOCK)
+            end = safe.start() if safe else min(at + 2 * self.BLOCK, len(text))
+            self._folded.append(self._folded[-1] + len(fold(text[at:end])))
+            self._starts.append(end)
+            at = end
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Where the folded bytes [start, end) stand: the first and past the last of their characters."""
+        return self._place(start, last=True), self._place(end, last=False)
+
+    def _place(self, folded: int, *, last: bool) -> int:
+        """The shortest prefix that folds to at least that many bytes; last: the longest that folds to no more."""
+        block = max(0, bisect_left(self._folded, folded + last) - 1)
+        begin, end = self._starts[block], self._starts[min(block + 1, len(self._starts) - 1)]
+        # Half an escape folds to its own characters: prefixes end between escapes, where their sizes grow.
+        inside = {at for escape in _ESCAPE.finditer(self._text, begin, end) for at in range(*escape.span())}
+        inside -= {escape.start() for escape in _ESCAPE.finditer(self._text, begin, end)}
+        cuts = [at for at in range(begin, end + 1) if at not in inside]
+        base = self._folded[block]
+
+        def size(at: int) -> int:
+            return base + len(fold(self._text[begin:at]))
+
+        if last:
+            return cuts[bisect_right(cuts, folded, key=size) - 1]
+        return cuts[min(bisect_left(cuts, folded, key=size), len(cuts) - 1)]
