@@ -13,7 +13,7 @@ from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer
 from offprompt.records import Event, Scope
 from offprompt.service.async_session import AsyncSession
 from offprompt.service.session import Session
-from offprompt.service.session_kit import SessionKit, SessionOptions
+from offprompt.service.session_kit import HistoryPolicy, SessionKit, SessionOptions
 from offprompt.service.slot_writer import Kit
 from offprompt.service.slots import Slots
 from offprompt.service.values import checked_count, checked_tools
@@ -63,7 +63,7 @@ class BoundScope:
         system: str = "",
         tools: list[dict[str, Any]] | None = None,
         context_tokens: int | None = None,
-        policy: Literal["auto", "off", "stub_at_once", "window", "stubs+window"] = "auto",
+        policy: HistoryPolicy = "auto",
         mode: Literal["off_prompt", "inline", "auto"] = "off_prompt",
         actions: Literal["tools", "text"] = "tools",
     ) -> Session:
