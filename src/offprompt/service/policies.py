@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from offprompt.records import Policy, Trust, fold_name
+from offprompt.records import Policy, Slot, Trust, fold_name
 from offprompt.wire.asking import idea_of
 
 SECRET_NAMES: Final = frozenset(
@@ -105,6 +105,11 @@ def is_standing(name: str) -> bool:
 def is_profile(name: str) -> bool:
     """Whether a slot's name says that it tells who the user or the agent is."""
     return idea_of(name) in PROFILE_IDEAS
+
+
+def may_be_shown(slot: Slot) -> bool:
+    """Whether a slot may be shown without the model's asking for it by name: not what foreign text says of a person."""
+    return slot.trust == "user" or not is_profile(slot.name)
 
 
 def choose_policy(

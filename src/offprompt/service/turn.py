@@ -13,6 +13,7 @@ from offprompt.records import (
     JournalEntry,
     Json,
     ListSlots,
+    Message,
     Scope,
     SessionRecord,
     Shown,
@@ -25,6 +26,7 @@ from offprompt.service.asked import Asked
 from offprompt.service.session_kit import Model, SessionKit
 from offprompt.service.slots import Slots
 from offprompt.wire.head import Language
+from offprompt.wire.scrub import scrub_arguments
 
 
 @dataclass(slots=True)
@@ -117,6 +119,12 @@ class Turn:
     def hidden(self) -> dict[str, Json]:
         """Values of the policy `never`, which stand in nothing that we show."""
         return {slot.name: slot.value for slot in self.stored if not slot.parts and slot.policy == "never"}
+
+    def scrubbed_arguments(self, message: Message) -> dict[str, str]:
+        """The arguments of a message's calls that hold such values, by call id, with handles in their place."""
+        calls = [(call.call_id, call.arguments) for call in self.model.shape.calls(message)]
+        scrubbed = {call_id: scrub_arguments(text, self.secrets)[0] for call_id, text in calls if call_id}
+        return {call_id: scrubbed[call_id] for call_id, text in calls if call_id and scrubbed[call_id] != text}
 
     def is_foreign(self, name: str) -> bool:
         """Whether a name (`@ID` for a body) stands for text that neither the user nor the application wrote."""

@@ -10,7 +10,7 @@ import ipaddress
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -64,13 +64,19 @@ def clean_place(tool: object, argument: object, host: object = "") -> Place:
 
 
 def is_allowed(name: str, places: Iterable[Place], *, tool: str, arguments: str, settled: Callable[[], str]) -> bool:
-    """Whether all handles of a slot in a call stand in its places; False if there is none.
+    """Whether all handles of a slot in a call stand in its places; False if there is none, or the call is no JSON.
 
     name       folded. arguments: JSON text as the model wrote it.
     settled    makes the same with all other handles resolved, and something for this one's: what its URLs will be.
-    Raises     UsageError if the arguments are no JSON.
     """
     mine = [place for place in places if place.tool == tool]
+    try:
+        return _stands_in(name, mine, arguments, settled)
+    except UsageError:
+        return False
+
+
+def _stands_in(name: str, mine: Sequence[Place], arguments: str, settled: Callable[[], str]) -> bool:
     at = {pointer for pointer, text in _strings(arguments) if any(found.name == name for found in find_handles(text))}
     hosts = hosts_of(settled()) if any(place.host for place in mine) else set[str]()
     allowed = {place.argument for place in mine if not place.host or hosts == {place.host}}
@@ -81,8 +87,8 @@ def hosts_of(arguments: str) -> set[str]:
     r"""The hosts that the URLs in a call's arguments name; an empty text among them for a URL that is none.
 
     A URL   a string, or a key, that begins like one (`scheme://`, `//`, also after spaces, or with `\\` for `/`); and
-            any string under a key whose last word says URL or host (`url`, `callbackUrl`, `api_host`, 网址), unless
-            it is a path (`/x`), a query or empty. A URL inside a longer text is not looked at.
+            any string at or below a key whose last word says URL or host (`url`, `callbackUrl`, `api_host`, 网址),
+            unless it is a path (`/x`), a query or empty. A URL inside a longer text is not looked at.
     Raises  UsageError if the arguments are no JSON.
     """
     found: set[str] = set()
@@ -190,7 +196,7 @@ def _texts(value: Any, *, url_named: bool) -> Iterator[_Text]:
         elif isinstance(one, _Pairs):
             for key, item in one.items:
                 yield _Text(key, url_named=False)
-                open_ones.append((item, _says_url(key)))
+                open_ones.append((item, named or _says_url(key)))
         elif isinstance(one, list):
             open_ones += [(item, named) for item in one]  # pyright: ignore[reportUnknownVariableType]
 

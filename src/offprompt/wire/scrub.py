@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
-from offprompt.records import Json, canonical, compact
+from offprompt.records import Json, as_dict, as_list, canonical, compact
 from offprompt.wire.handles import escape_lookalikes, format_handle
 
 
@@ -41,6 +42,35 @@ def scrub_text(text: str, values: Mapping[str, Json]) -> tuple[str, tuple[str, .
     for handle, piece in zip(handles, rest[1:], strict=True):
         scrubbed += [handle, escape_lookalikes(piece)]
     return "".join(scrubbed), tuple(found)
+
+
+def scrub_arguments(arguments: str, values: Mapping[str, Json]) -> tuple[str, tuple[str, ...]]:
+    """A call's arguments with each stored value in a string, or standing whole as JSON, replaced by its handle.
+
+    Also the names of those that were found. Strings without a value stay as they are, also where they hold handles.
+    Without any, the same text comes back; what is no JSON is scrubbed as text.
+    """
+    found: dict[str, None] = {}
+    try:
+        scrubbed = _scrubbed(json.loads(arguments), values, found)
+    except (ValueError, RecursionError):
+        return scrub_text(arguments, values)
+    return (compact(scrubbed) if found else arguments), tuple(found)
+
+
+def _scrubbed(value: Any, values: Mapping[str, Json], found: dict[str, None]) -> Any:
+    if isinstance(value, str):
+        text, names = scrub_text(value, values)
+        found.update(dict.fromkeys(names))
+        return text if names else value
+    whole = next((name for name, own in values.items() if type(own) is type(value) and own == value), None)
+    if whole is not None and value not in (None, True, False, [], {}):
+        found[whole] = None
+        return format_handle(whole)
+    members, items = as_dict(value), as_list(value)
+    if members is not None:
+        return {key: _scrubbed(item, values, found) for key, item in members.items()}
+    return value if items is None else [_scrubbed(item, values, found) for item in items]
 
 
 def _forms(value: Json) -> set[str]:
