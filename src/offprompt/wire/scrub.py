@@ -3,40 +3,45 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
-from offprompt.records import Json, as_dict, as_list, canonical, compact
-from offprompt.wire.handles import escape_lookalikes, format_handle
+from offprompt.records import Json, as_dict, as_list, compact
+from offprompt.wire.handles import MAX_BODY_CHARS, escape_lookalikes, format_handle
+from offprompt.wire.scrub_forms import Form, forms
 
 
-def scrub_text(text: str, values: Mapping[str, Json]) -> tuple[str, tuple[str, ...]]:
-    r"""The text with each whole value replaced by its handle, and the names of those that were found, in that order.
+def scrub_text(
+    text: str, values: Mapping[str, Json], *, parted: Container[str] | None = None
+) -> tuple[str, tuple[str, ...]]:
+    r"""The text with each stored value replaced by its handle, and the names of those that were found, in that order.
 
-    values   by slot name or `@ID`; the caller leaves out what is too short to be told from chance. Empty ones are not
-             looked for.
-    Forms    as it is, JSON-escaped with and without `\u`; of JSON values the compact, canonical and spaced texts. The
-             longest form goes first; of equal ones the first name.
+    values   by slot name or `@ID`; the caller leaves out what it does not mind. Those that cannot be told from chance
+             (`scrub_forms.too_short`) are not looked for.
+    parted   names of the JSON values whose parts are looked for too, each with its pointer; None: of all.
+    Forms    text as it is, and JSON-escaped with and without `\u`; under 4 characters, and numbers, only as a whole
+             word or number; JSON in any spelling. The longest form goes first; of equal ones the whole, then the
+             first name.
     Inverse  `resolve_text` gives back the text where values stood as they are: what looks like a handle in the rest is
-             escaped here. A JSON-escaped value comes back escaped by `resolve_arguments`.
-    Cost     O(n · values).
+             escaped here. A JSON-escaped value comes back escaped by `resolve_arguments`, another spelling of JSON as
+             its compact text.
+    Cost     O(n · forms).
     """
-    forms = sorted(
-        ((form, name) for name, value in values.items() for form in _forms(value) if form),
-        key=lambda item: -len(item[0]),
-    )
+    looked_for = [
+        form for name, value in values.items() for form in forms(name, value, parts=parted is None or name in parted)
+    ]
     rest: list[str] = [text]
     handles: list[str] = []
     found: dict[str, None] = {}
-    for form, name in forms:
+    for form in sorted(looked_for, key=lambda form: (-form.size, bool(form.pointer))):
         pieces: list[str] = []
         between: list[str] = []
         for at, piece in enumerate(rest):
-            parts = piece.split(form)
+            parts = form.cut(piece)
             pieces += parts
-            between += [format_handle(name)] * (len(parts) - 1) + handles[at : at + 1]
+            between += [_handle(form)] * (len(parts) - 1) + handles[at : at + 1]
         if len(pieces) > len(rest):
-            found[name] = None
+            found[form.name] = None
         rest, handles = pieces, between
     scrubbed = [escape_lookalikes(rest[0])]
     for handle, piece in zip(handles, rest[1:], strict=True):
@@ -73,7 +78,7 @@ def _scrubbed(value: Any, values: Mapping[str, Json], found: dict[str, None]) ->
     return value if items is None else [_scrubbed(item, values, found) for item in items]
 
 
-def _forms(value: Json) -> set[str]:
-    if isinstance(value, str):
-        return {value, json.dumps(value, ensure_ascii=False)[1:-1], json.dumps(value)[1:-1]}
-    return {compact(value), canonical(value), json.dumps(value, ensure_ascii=False), json.dumps(value)}
+def _handle(form: Form) -> str:
+    """The handle of what a form stands for; of the whole value where its place would make the handle too long."""
+    handle = format_handle(form.name, form.pointer)
+    return handle if len(handle) <= MAX_BODY_CHARS else format_handle(form.name)
