@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from offprompt.testing.session_suite import SessionStoreSuite
 from offprompt.testing.slot_events import SlotEvents
+from offprompt.testing.slot_guards import SlotGuards
 from offprompt.testing.slot_life import SlotLife
 from offprompt.testing.slot_model import SlotModel
 from offprompt.testing.slot_names import SlotNames
@@ -23,5 +24,5 @@ from offprompt.testing.slot_puts import SlotPuts
 __all__ = ["SessionStoreSuite", "SlotStoreSuite"]
 
 
-class SlotStoreSuite(SlotPuts, SlotNames, SlotLife, SlotEvents, SlotModel):
+class SlotStoreSuite(SlotPuts, SlotNames, SlotLife, SlotGuards, SlotEvents, SlotModel):
     """All that `protocols.SlotStore` promises; give it a `store` fixture that takes the `clock` fixture."""
