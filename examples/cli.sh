@@ -2,6 +2,7 @@
 # A travel assistant's memory, from the command line: the same slots that an application's sessions use.
 set -euo pipefail
 export OFFPROMPT_URL=travel.db OFFPROMPT_USER=liming@example.com
+folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT && cd "$folder" # so that it can be run again
 
 offprompt write 回复风格 "简洁，用中文"
 offprompt write passport '{"number": "E12345678"}' --json-value --policy never

@@ -11,8 +11,8 @@ import typer.main
 
 import offprompt
 from offprompt import errors
-from offprompt.cli.program import app
 from offprompt.cli.call import OPTION_NAMES
+from offprompt.cli.program import app
 from offprompt.config import OWN_VARIABLES, setting_docs
 from tests.house.tree import ROOT, relative
 from tools.blocks import run_page, run_python

@@ -28,5 +28,16 @@ def test_an_example_prints_what_its_end_says(example: Path, tmp_path: Path) -> N
     assert code.count("\n") < 60
 
 
+def test_the_shell_example_can_be_run_again(tmp_path: Path) -> None:
+    environ = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)}
+    script = next(example for example in EXAMPLES if example.suffix == ".sh")
+    first, second = (
+        subprocess.run(["bash", str(script)], cwd=tmp_path, env=environ, text=True, capture_output=True, check=True)
+        for _ in range(2)
+    )
+    assert first.stdout == second.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_there_is_one_for_each_entrance() -> None:
     assert [path.name for path in EXAMPLES] == ["cli.sh", "session.py", "slots.py"]

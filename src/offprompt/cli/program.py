@@ -87,5 +87,5 @@ def run(argv: Sequence[str] | None = None) -> int:
         return PIPE_CLOSED
     except OSError as exc:
         streams.discard(sys.stdout)
-        return report(BackendError(f"the system refused: {exc.strerror or exc}; nothing more was done"), words)
+        return report(BackendError(f"the system refused: {exc}; nothing more was done"), words)
     return code if isinstance(code, int) else 0
