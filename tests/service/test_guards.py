@@ -160,7 +160,8 @@ def test_a_handle_does_not_launder_the_value(one: Talk, alice: BoundScope) -> No
     one.turn("Forget", call("mem_forget", slot="vault_code"), call("mem_write", slot="vault_code", value="new"), "Ok.")
     slot = alice.slots.get("vault_code")
     assert slot is not None
-    assert slot.allow == ()
+    assert slot.value == SECRET, "what the application stored as a secret, models neither hide nor replace"
+    assert len(slot.allow) == 3
     assert SECRET not in flat(one.requests)
 
 

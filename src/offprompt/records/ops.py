@@ -88,6 +88,17 @@ class SlotHistory(SlotOp[list[SlotVersion]]):
 
 
 @dataclass(frozen=True, slots=True)
+class ListSecrets(SlotOp[list[tuple[str, Json]]]):
+    """Name and value of every kept version of the `never` slots in exactly these scopes, newest first.
+
+    Hidden and expired ones too, until they are erased or swept: what was once a secret is looked for as long as it is
+    stored. For the search of what must not get out, never for showing.
+    """
+
+    scopes: tuple[Scope, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ForgetSlot(SlotOp[bool]):
     """Hide a slot. True if it was there; False, and no change, if not."""
 

@@ -24,6 +24,11 @@ class RefusedError(ConflictError):
         super().__init__(f"models may not change slot {name!r} ({kind}); the application may")
 
 
+def error_name(exc: OffpromptError) -> str:
+    """The error's class as `offprompt.errors` names it, whatever finer class it is of."""
+    return next(kind.__name__ for kind in type(exc).__mro__ if kind.__module__ == "offprompt.errors")
+
+
 def problem_text(exc: OffpromptError, name: str, language: Language) -> str:
     """The receipt of an error; `name`: the slot that the action named. Never a value."""
     match exc:

@@ -7,12 +7,25 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from offprompt.errors import BackendError, ConflictError, NotFoundError, OffpromptError, UsageError
-from offprompt.records import Action, GetSlot, JournalEntry, Receipt, Scope, Slot, clean_name, compact, fold_name
-from offprompt.service.action_problems import NeedsError, RefusedError, problem_text
+from offprompt.records import (
+    Action,
+    GetSlot,
+    JournalEntry,
+    Policy,
+    Receipt,
+    Scope,
+    Slot,
+    clean_name,
+    compact,
+    fold_name,
+    text_of,
+)
+from offprompt.service.action_problems import NeedsError, RefusedError, error_name, problem_text
 from offprompt.service.asked import MAX_RUN, named, page_of, slot_name
 from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.heads import shown_value
 from offprompt.service.memory_search import ID_CHARS, MemorySearch, is_foreign
+from offprompt.service.policies import is_standing
 from offprompt.service.session_kit import date_of
 from offprompt.service.slot_writer import Writer
 from offprompt.service.slots import Slots
@@ -59,7 +72,7 @@ class MemoryActions:
             self.turn.warnings.append(f"{action.name}: {exc}")
             return Receipt(action.name, receipt_text("trouble", self.turn.language), ok=False)
         except OffpromptError as exc:
-            self.turn.event(f"action.{action.name}", named(action), outcome=type(exc).__name__)
+            self.turn.event(f"action.{action.name}", named(action), outcome=error_name(exc))
             return Receipt(action.name, problem_text(exc, named(action), self.turn.language), ok=False)
 
     def _say(self, kind: str, name: str = "", version: int = 0) -> str:
@@ -76,7 +89,9 @@ class MemoryActions:
         writer = Writer("model", "tool" if foreign else "user", "model", f"{self.key}:{index}")
         scope, name = self._target(name, action.arguments.get("scope"), foreign=foreign)
         self._check_name(name, scope, foreign=foreign)
-        slot = Slots(self.turn.kit.slot_kit, scope).write_as(writer, name, loaded(resolved.text))
+        value = loaded(resolved.text)
+        policy = self._no_card(name, text_of(value))
+        slot = Slots(self.turn.kit.slot_kit, scope).write_as(writer, name, value, policy=policy)
         self.turn.changed()
         self.turn.asked.renew(slot.name)
         self.turn.issue(slot.name)
@@ -88,6 +103,11 @@ class MemoryActions:
             for shown in self.turn.shown
         ]
         return Receipt("mem_write", self._say("saved", slot.name, slot.version), name=slot.name, version=slot.version)
+
+    def _no_card(self, name: str, text: str) -> Policy | None:
+        """The policy of a standing wish while foreign text stands in the request: it may be the text's wish."""
+        short = self.turn.kit.tokenizer.count(text) <= self.turn.kit.settings.when_asked_tokens
+        return "when_asked" if self.turn.near and is_standing(name) and short else None
 
     def _resolved(self, value: object) -> Resolved:
         """The value as JSON text with its handles resolved: models write by reference, and imitate what they see."""
@@ -127,7 +147,7 @@ class MemoryActions:
             [GetSlot(each, name) for each in self.turn.scope.inherited()]
         )
         named = [slot for slot in found if slot is not None]
-        if any(slot.locked for slot in named):
+        if any(slot.locked or _is_given_secret(slot) for slot in named):
             raise RefusedError(name, "locked")
         if self.turn.kit.settings.lock_names and all(slot.scope != scope for slot in named):
             raise RefusedError(name, "only_names")
@@ -224,7 +244,7 @@ class MemoryActions:
         there = next((slot for slot in self.turn.stored if fold_name(slot.name) == folded), None)
         if there is not None and not self._is_own(there):
             raise ConflictError(f"slot {there.name!r} belongs to {there.scope}; the application may forget it there")
-        if there is not None and there.locked:
+        if there is not None and (there.locked or _is_given_secret(there)):
             raise RefusedError(there.name, "locked")
         name = self.turn.slots.forget(slot_name(action), writer=Writer("model", trust, "model"))
         self.turn.changed()
@@ -256,3 +276,8 @@ class MemoryActions:
         while listed > 1 and count(self._say("found", ", ".join(names[:listed]))) > RECEIPT_TOKENS:
             listed -= 1
         return Receipt("mem_search", self._say("found", ", ".join(names[:listed])), shown="\n".join(lines))
+
+
+def _is_given_secret(slot: Slot) -> bool:
+    """A secret that the application or the user stored: models may not change, hide or shadow it."""
+    return slot.policy == "never" and slot.source != "model"

@@ -86,6 +86,9 @@ class ReplyReader:
         self._departed, self._shape = departed, turn.model.shape
         self._work = _Work()
         self._lookup = HandleLookup(turn, departed)
+        gone = {entry.key for entry in departed}
+        sent = conversation.chain(record.sent_last) if record.sent_last else []
+        turn.near = any(entry.kind == "tool" and entry.key not in gone for entry in sent)
 
     def read(self, raw: RawReply) -> Absorbed:
         """Run its actions, resolve its handles, record it."""

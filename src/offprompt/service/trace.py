@@ -9,6 +9,7 @@ from typing import Any, Final
 from offprompt.protocols import SlotStore, run
 from offprompt.records import (
     Event,
+    ListSecrets,
     ListSlots,
     Scope,
     Shown,
@@ -66,6 +67,7 @@ class TracedRound:
     """One request: how it was built, what came back, what was made of it.
 
     parts      characters and tokens by part; sent: their sum. prefix: tokens that repeat the request before.
+    cut        turns that left; stubbed: messages that became stubs after use.
     raw        the reply's text as the model wrote it. receipts: what the model was told of its actions.
     """
 
@@ -75,6 +77,7 @@ class TracedRound:
     sent: Size
     prefix: int
     cut: int
+    stubbed: int
     outside: int
     shown: tuple[Shown, ...]
     said: tuple[str, ...]
@@ -172,6 +175,7 @@ class Tracer:
             entry.sent,
             entry.prefix,
             entry.cut,
+            entry.stubbed,
             entry.outside,
             entry.shown,
             entry.said,
@@ -227,6 +231,10 @@ class Tracer:
             for value in (slot.value, *(version.value for version in versions)):
                 if value is not None:
                     yield Hidden(slot.name, value, secret)
+        for name, value in run(self._store, ListSecrets(self._session.record.scope.inherited())):
+            secret_names.add(fold_name(name))
+            if value is not None:
+                yield Hidden(name, value, True)  # noqa: FBT003 - a secret
         for one in self._session.rounds:
             for action in one.parsed.actions:
                 name, value = str(action.arguments.get("slot", "")), action.arguments.get("value")

@@ -12,6 +12,7 @@ from offprompt.records import (
     Event,
     JournalEntry,
     Json,
+    ListSecrets,
     ListSlots,
     Message,
     Scope,
@@ -28,11 +29,15 @@ from offprompt.service.slots import Slots
 from offprompt.wire.head import Language
 from offprompt.wire.scrub import scrub_arguments
 
+NAME_ROOM = 58
+"""Characters of a name that leave room for a version behind it."""
+
 
 @dataclass(slots=True)
 class Turn:
     """What a prepare or absorb changes before it is committed as a whole.
 
+    near     foreign text (a tool's output) stands in the request, of this turn or an earlier one.
     asked    how often the model asked for which page in this turn, along its branch of the conversation; not stored.
     """
 
@@ -47,12 +52,14 @@ class Turn:
     spent: int
     reads: dict[str, Any]
     tainted: bool
+    near: bool = False
     entries: list[JournalEntry] = field(default_factory=list[JournalEntry])
     bodies: dict[str, Body] = field(default_factory=dict[str, Body])
     events: list[Event] = field(default_factory=list[Event])
     warnings: list[str] = field(default_factory=list[str])
     asked: Asked = field(default_factory=Asked)
     _slots: list[Slot] | None = None
+    _hidden: dict[str, Json] | None = None
 
     @classmethod
     def of(cls, kit: SessionKit, record: SessionRecord, model: Model, digest: Callable[[str], str]) -> Turn:
@@ -100,6 +107,7 @@ class Turn:
     def changed(self) -> None:
         """Slots were written: read them again."""
         self._slots = None
+        self._hidden = None
 
     @property
     def values(self) -> dict[str, str]:
@@ -109,16 +117,26 @@ class Turn:
     @property
     def secrets(self) -> dict[str, Json]:
         """Values that tool results may not carry in: `never` always, others from 24 characters (12 Han)."""
-        return {
-            slot.name: slot.value
-            for slot in self.stored
-            if not slot.parts and (slot.policy == "never" or _long(text_of(slot.value)))
-        }
+        long = {slot.name: slot.value for slot in self.stored if not slot.parts and _long(text_of(slot.value))}
+        return {**long, **self.hidden}
 
     @property
     def hidden(self) -> dict[str, Json]:
-        """Values of the policy `never`, which stand in nothing that we show."""
-        return {slot.name: slot.value for slot in self.stored if not slot.parts and slot.policy == "never"}
+        """Values of the policy `never`, which stand in nothing that we show: of every kept version in every scope.
+
+        Forgetting, overwriting, shadowing or expiry does not make a secret one that may be sent; what is not current
+        goes by NAME.v2 and so on, names that resolve to nothing.
+        """
+        if self._hidden is None:
+            found = run(self.kit.slots, ListSecrets(self.scope.inherited()))
+            current = {slot.name: slot.value for slot in self.stored if not slot.parts and slot.policy == "never"}
+            hidden, values = dict(current), list(current.values())
+            for name, value in found:
+                if value not in values:
+                    values.append(value)
+                    hidden[f"{name[:NAME_ROOM]}.v{len(values)}"] = value
+            self._hidden = hidden
+        return self._hidden
 
     def scrubbed_arguments(self, message: Message) -> dict[str, str]:
         """The arguments of a message's calls that hold such values, by call id, with handles in their place."""

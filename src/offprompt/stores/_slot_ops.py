@@ -13,6 +13,8 @@ from offprompt.records import (
     ForgetSlot,
     GetSlot,
     GuardSlot,
+    Json,
+    ListSecrets,
     ListSlots,
     LogEvents,
     PutSlot,
@@ -30,7 +32,7 @@ from offprompt.stores import _rules as rules
 from offprompt.stores._guards import plan_guard
 from offprompt.stores._values import storable
 
-READ_OPS: Final = (GetSlot, ListSlots, SlotHistory)
+READ_OPS: Final = (GetSlot, ListSlots, ListSecrets, SlotHistory)
 """Ops that a read transaction can serve; uses and slides that they leave are the table's to keep."""
 
 
@@ -108,6 +110,8 @@ def _run(table: SlotTable, op: SlotOp[Any], now: float) -> Any:
             return _put(table, op, now)
         case ListSlots():
             return _list(table, op.query, now)
+        case ListSecrets():
+            return _secrets(table, op)
         case SlotHistory():
             return _history(table, op, now)
         case ForgetSlot():
@@ -124,6 +128,16 @@ def _run(table: SlotTable, op: SlotOp[Any], now: float) -> Any:
             return table.log(op.events)
         case _:
             raise UsageError(f"{type(op).__name__} is not an op of a SlotStore; see offprompt.records")
+
+
+def _secrets(table: SlotTable, op: ListSecrets) -> list[tuple[str, Json]]:
+    rows = [row for scope in op.scopes for row in table.rows(scope, subtree=False) if row.policy == "never"]
+    return [
+        (row.name, version.value)
+        for row in rows
+        if not row.parts
+        for version in reversed(table.versions(row.scope, fold_name(row.name)))
+    ]
 
 
 def _put(table: SlotTable, op: PutSlot, now: float) -> Slot:

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from offprompt.errors import ConflictError, LimitError, NotFoundError
-from offprompt.protocols import SlotStore
-from offprompt.records import EraseSlots, Scope, SlotLimits, SlotQuery
+from offprompt.protocols import SlotStore, run
+from offprompt.records import EraseSlots, ListSecrets, Scope, SlotLimits, SlotQuery
 from offprompt.testing.clock import MovedClock
 from offprompt.testing.kit import (
     ALICE,
@@ -204,3 +204,16 @@ class SlotLife(Suite):
         assert get(store, "v", touch=True) is not None
         clock.move(3600)
         assert put(store, "v", "b").version == 2
+
+    def test_secrets_are_listed_as_long_as_they_are_stored(self, store: SlotStore, clock: MovedClock) -> None:
+        put(store, "first", "key", policy="never")
+        put(store, "second", "key", policy="never")
+        put(store, "open", "note", policy="by_handle")
+        put(store, "brief", "code", policy="never", ttl_s=60)
+        put(store, "theirs", "key", scope=BOB, policy="never")
+        forget(store, "key")
+        clock.move(61)
+        listed = run(store, ListSecrets((ALICE, Scope(shared=True))))
+        assert sorted(listed) == [("code", "brief"), ("key", "first"), ("key", "second")]
+        run(store, EraseSlots(ALICE))
+        assert run(store, ListSecrets((ALICE,))) == []
