@@ -206,11 +206,11 @@ class SlotLife(Suite):
         assert put(store, "v", "b").version == 2
 
     def test_secrets_are_listed_as_long_as_they_are_stored(self, store: SlotStore, clock: MovedClock) -> None:
-        put(store, "first", "key", policy="never")
-        put(store, "second", "key", policy="never")
-        put(store, "open", "note", policy="by_handle")
-        put(store, "brief", "code", policy="never", ttl_s=60)
-        put(store, "theirs", "key", scope=BOB, policy="never")
+        put(store, "key", "first", policy="never")
+        put(store, "key", "second", policy="never")
+        put(store, "note", "open", policy="by_handle")
+        put(store, "code", "brief", policy="never", ttl_s=60)
+        put(store, "key", "theirs", scope=BOB, policy="never")
         forget(store, "key")
         clock.move(61)
         listed = run(store, ListSecrets((ALICE, Scope(shared=True))))
