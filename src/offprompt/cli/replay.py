@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from offprompt.bootstrap import config_file, price_sheets
+from offprompt.cli import streams
 from offprompt.cli.call import Call
 from offprompt.cli.render import table
 from offprompt.config import Settings, load_settings
@@ -111,7 +112,6 @@ class _Source:
     def __init__(self, files: Sequence[Path]) -> None:
         self.files = files
         self.problems: list[Problem] = []
-        self._console = Console(stderr=True)
         for file in files:
             if not file.is_file():
                 raise UsageError(f"{str(file)!r} is not a file; name the log files themselves")
@@ -120,11 +120,11 @@ class _Source:
     def open(self) -> Generator[Iterator[Conversation]]:
         """The conversations; problems go to stderr as they come, the first twenty, but one alone: see `say_alone`."""
         total = sum(file.stat().st_size for file in self.files)
-        with Progress(console=self._console, transient=True, disable=not sys.stderr.isatty()) as progress:
+        with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
             task = progress.add_task("replay", total=total)
             yield self._all(lambda read: progress.advance(task, read))
         if len(self.problems) > MANY_PROBLEMS:
-            self._console.print(f"… {len(self.problems) - MANY_PROBLEMS} more", highlight=False)
+            streams.complain(f"… {len(self.problems) - MANY_PROBLEMS} more\n")
 
     def first_problem(self) -> str:
         """The first thing that went wrong."""
@@ -147,4 +147,4 @@ class _Source:
             self._say(problem)
 
     def _say(self, problem: Problem) -> None:
-        self._console.print(str(problem), markup=False, highlight=False, soft_wrap=True)
+        streams.complain(f"{problem}\n")
