@@ -76,6 +76,32 @@ def test_a_failing_store_leaves_the_agent_alive_and_is_named_in_the_reply() -> N
     assert "the disk is full" in reply.warnings[0]
 
 
+def test_a_secret_does_not_go_out_because_the_store_is_away() -> None:
+    store = BreakableStore(MovedClock(1_800_000_000.0))
+    clock = MovedClock(1_800_000_000.0)
+    mem = Offprompt(Parts(store, store, clock, tokenizer_for(""), Settings(), builtin_sheets(), tokenizer_for))
+    ann = mem.scope(user="ann")
+    ann.write("api_key", "Zx9-hunter2-qwerty")
+    ann.write("notes", "a long note that was shown by its handle", policy="by_handle")
+    session = ann.session("s1", model="gpt-4o-mini")
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "look"}]
+    session.prepare(messages)
+    reply = session.absorb(call_reply("env", "{}"))
+    messages += [*reply.messages, {"role": "tool", "tool_call_id": "c1", "content": "KEY=Zx9-hunter2-qwerty"}]
+    before = session.prepare(messages)
+    messages += session.absorb(text_reply("See [[mem:notes]].")).messages
+    messages.append({"role": "user", "content": "again"})
+    store.broken = True
+    session.prepare(messages)
+    reply = session.absorb(call_reply("env", "{}", "c2"))
+    messages += [*reply.messages, {"role": "tool", "tool_call_id": "c2", "content": "now KEY=Zx9-hunter2-qwerty"}]
+    request = session.prepare(messages)
+    assert request["messages"][: len(before["messages"])] == before["messages"]
+    assert "hunter2" not in str(request)
+    assert "a long note" not in str(request)
+    assert check_transcript(request["messages"], wire="openai") == []
+
+
 def test_memory_calls_are_told_that_memory_is_not_there_and_client_calls_still_run() -> None:
     store = BreakableStore(MovedClock(1_800_000_000.0))
     session = opened(store)

@@ -266,3 +266,15 @@ def joined_results(placed: Sequence[Placed], shape: Shape) -> frozenset[int]:
         return frozenset()
     carries = [bool(shape.results(each.message)) for each in placed]
     return frozenset(at for at in range(1, len(placed)) if carries[at] and carries[at - 1])
+
+
+def rendered(placed: Sequence[Placed], indices: Iterable[int], shape: Shape, forms: Forms) -> list[list[Message]]:
+    """The messages for each of those places, in their forms; results that the wire wants in one message are in one."""
+    joined, groups = joined_results(placed, shape), list[list[Message]]()
+    for at in indices:
+        messages = sent_messages(placed[at], forms)
+        if at in joined:
+            messages = [*shape.join_results(groups.pop(), messages[0]), *messages[1:]]
+        if messages:
+            groups.append(messages)
+    return groups

@@ -9,7 +9,7 @@ from typing import Any, Final
 from offprompt.errors import UsageError
 from offprompt.records import Head, LedgerEntry, Message, SessionChange, SessionRecord
 from offprompt.service.accounting import close_entry
-from offprompt.service.conversation import Conversation, Placed, joined_results, sent_messages
+from offprompt.service.conversation import Conversation, Placed, joined_results, rendered
 from offprompt.service.heads import build_head
 from offprompt.service.history_choice import Choice, HistoryChooser
 from offprompt.service.rendering import StubLimits, first_sight, stub_used, with_shown
@@ -181,18 +181,12 @@ class RequestBuilder:
 
     def _rendered(self, layout: Layout) -> list[list[Message]]:
         """The messages for each index in their frozen forms, with the line that says that turns left."""
-        placed, rendered = layout.placed, list[list[Message]]()
-        for at in layout.indices:
-            messages = sent_messages(placed[at], layout.forms)
-            if at in layout.joined:
-                messages = [*self._shape.join_results(rendered.pop(), messages[0]), *messages[1:]]
-            if messages:
-                rendered.append(messages)
+        groups = rendered(layout.placed, layout.indices, self._shape, layout.forms)
         if layout.noted:
             line = gone_line(self._turn.language)
-            first = rendered[0][0]
+            first = groups[0][0]
             if self._shape.kind(first) == "user":
-                rendered[0][:1] = self._shape.attach(line, first, self._turn.model.profile.placement)
+                groups[0][:1] = self._shape.attach(line, first, self._turn.model.profile.placement)
             else:
-                rendered.insert(0, [{"role": "user", "content": line}])
-        return rendered
+                groups.insert(0, [{"role": "user", "content": line}])
+        return groups

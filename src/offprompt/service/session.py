@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from offprompt.errors import BackendError, ConflictError, UsageError
-from offprompt.records import Head, JournalEntry, LedgerEntry, Reply, Scope, SessionChange, SessionRecord, Size
+from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionChange, SessionRecord, Size
 from offprompt.service.accounting import digester
 from offprompt.service.conversation import Conversation
 from offprompt.service.handle_lookup import HandleLookup
@@ -18,7 +18,7 @@ from offprompt.service.request_ledger import Sizes
 from offprompt.service.requests import RequestBuilder
 from offprompt.service.session_kit import Model, SessionKit, SessionOptions
 from offprompt.service.streamed import Lookups, StreamedReply, StreamReader
-from offprompt.service.trouble import WithoutMemory, nothing
+from offprompt.service.trouble import Known, WithoutMemory, nothing
 from offprompt.service.turn import Turn
 from offprompt.wire.head import missing_text
 from offprompt.wire.shapes import check_content, plain
@@ -99,7 +99,7 @@ class Session:
         builder = RequestBuilder(turn, record, self._options, self._conversation, sizes)
         prepared = builder.build(given, show)
         self._commit(self._reminded(record, prepared.change))
-        self._without.head = prepared.change.record.head or Head()
+        self._without.known = Known(self._conversation, prepared.change.record, turn.secrets)
         self._without.language = turn.language
         return prepared.request
 

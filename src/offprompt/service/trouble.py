@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from offprompt.records import MEMORY_ACTIONS, Head, Message, Receipt, Reply, ToolCall
+from offprompt.records import MEMORY_ACTIONS, Head, Json, Message, Receipt, Reply, SessionRecord, ToolCall
+from offprompt.service.conversation import Conversation, Forms, Placed, rendered
 from offprompt.service.session_kit import SessionOptions
 from offprompt.wire.actions import parse_actions
 from offprompt.wire.handles import Looked, resolve_arguments, resolve_text
 from offprompt.wire.head import Language, missing_text, receipt_text
+from offprompt.wire.scrub import scrub_text
 from offprompt.wire.shapes import Outgoing, Result, Shape
 
 log = logging.getLogger("offprompt")
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The session as it was when the store last answered."""
+
+    conversation: Conversation
+    record: SessionRecord
+    secrets: Mapping[str, Json]
+
+
 @dataclass(slots=True)
 class WithoutMemory:
-    """Requests and replies of a session whose store does not answer: the client's messages as they are.
+    """Requests and replies of a session whose store does not answer.
 
-    head     the session's head if it was known, so that calls already in the transcript stay legal and the prefix may
-             still be cached. Nothing is stored, nothing is resolved; calls of memory are told that it is not there.
+    known    what this process knew of the session when the store last answered: messages that were sent go as they
+             were, tool results that are new are scrubbed of the secrets known then, the head stays. Without it the
+             client's messages go as they are. Nothing is stored, nothing is resolved; calls of memory are told that
+             it is not there.
     """
 
     shape: Shape
     options: SessionOptions
-    head: Head = field(default_factory=Head)
+    known: Known | None = None
     language: Language = "en"
     cause: str = ""
     added: list[Message] = field(default_factory=list[Message])
@@ -37,8 +50,26 @@ class WithoutMemory:
         self.cause = f"memory is not available, this request went without it: {cause}"
         log.warning("%s", self.cause)
         system, rest = self.shape.split_system(messages, self.options.system)
-        tools = [*self.options.tools, *self.head.tools]
-        return self.shape.request(Outgoing(self.options.model, system, self.head.text, tools, rest))
+        head = self.known.record.head if self.known is not None and self.known.record.head is not None else Head()
+        tools = [*self.options.tools, *head.tools]
+        return self.shape.request(Outgoing(self.options.model, system, head.text, tools, self._sent(rest)))
+
+    def _sent(self, rest: Sequence[Message]) -> Sequence[Message]:
+        """The messages as they go out: frozen forms of those that were sent, new ones without known secrets."""
+        if self.known is None:
+            return rest
+        known = self.known
+        placed = [self._scrubbed(each) for each in known.conversation.place(rest, known.record.used_at)]
+        newest = max((each.entry.turn for each in placed if each.entry.kind == "user"), default=0)
+        forms = Forms.of_turn(known.record, newest)
+        return [message for group in rendered(placed, range(len(placed)), self.shape, forms) for message in group]
+
+    def _scrubbed(self, placed: Placed) -> Placed:
+        if not placed.new or placed.entry.kind not in ("tool", "assistant") or self.known is None:
+            return placed
+        secrets = self.known.secrets
+        message = self.shape.map_text(placed.message, lambda text: scrub_text(text, secrets)[0])
+        return Placed(message, placed.entry, new=True)
 
     def reply(self, reply: object) -> Reply:
         """The reply as it came; handles in text become "(not found)", a call with one is not run."""
