@@ -102,6 +102,8 @@ def round_lines(call: Call, one: TracedRound) -> list[str]:
     lines += [f"    {call.say(label)}: {each}" for label, names in listed for each in names]
     if one.cut:
         lines.append(f"    {call.say('turns that left')}: {one.cut}")
+    if one.stubbed:
+        lines.append(f"    {call.say('results that became stubs')}: {one.stubbed}")
     if one.raw:
         lines.append(f"    {call.say('model')}: {' '.join(one.raw.split())}")
     lines += [f"    {call.say('action')}: {each.name} {compact(dict(each.arguments))}" for each in one.actions]

@@ -175,7 +175,7 @@ def _break(before: LedgerEntry, entry: LedgerEntry) -> str:
     """Why a request repeats less than all of the one before."""
     if entry.prefix < sum(before.parts[name].tokens for name in HEAD if name in before.parts):
         return "head"
-    if entry.cut:
+    if entry.cut or entry.stubbed:
         return "cut"
     return "shown" if entry.turn != before.turn and "shown" in before.parts else "history"
 
