@@ -103,6 +103,19 @@ def test_what_was_not_answered_stays_whole_however_often_it_is_sent(talk: NewTal
     assert sum(stubbed(one)) == 1
 
 
+def test_a_search_finds_no_result_that_still_stands_in_the_prompt(talk: NewTalk, wire: Wire) -> None:
+    one = talk(policy="stub_after_use", system=SYSTEM, tools=[tool("look", wire)])
+    one.turn("Look", call("look", "c1", text="x"))
+    one.messages += result(wire, ("c1", LONG + NEEDLE))
+    one.go(call("mem_search", query="zebra crossed"), "At 9:15.")
+    assert NEEDLE in one.sent
+    assert not one.replies[-2].receipts[0].ok
+    chat(one, 8)
+    one.turn("When?", call("mem_search", query="zebra crossed"), "At 9:15.")
+    assert one.replies[-2].receipts[0].ok
+    assert sum(stubbed(one)) == 1
+
+
 def test_short_results_stay(talk: NewTalk, wire: Wire) -> None:
     one = talk(policy="stub_after_use", system=SYSTEM, tools=[tool("look", wire)])
     chat(one, 6)

@@ -40,7 +40,9 @@ class MemorySearch:
                 lines[slot.name] = unverified(line, self.turn.language) if slot.trust == "tool" else line
         texts = {f"@{entry.key[:ID_CHARS]}": (entry.kind, entry.text) for entry in self.departed if entry.text}
         for body in self.turn.kit.sessions.bodies(self.turn.scope):
-            texts[f"@{body.body_id}"] = (body.kind, body.text)
+            # One without a handle in use stands whole in the prompt, or left with its message.
+            if f"@{body.body_id}" in self.turn.issued:
+                texts[f"@{body.body_id}"] = (body.kind, body.text)
         for name, (_, text) in texts.items():
             index.add(name, text)
         hits: list[tuple[str, str]] = []
