@@ -28,6 +28,11 @@ def shell(line: str, store: Path, *, program: list[str] = PROGRAM, **more: str) 
     return ran.returncode, ran.stdout.decode("utf-8", "surrogateescape"), ran.stderr.decode("utf-8", "surrogateescape")
 
 
+def before(folder: Path) -> str:
+    """A PYTHONPATH on which a folder goes before all else."""
+    return os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
 @pytest.fixture
 def written(store: Path) -> Path:
     assert shell('"$@" write 名称 "上海 😀 café"', store)[0] == 0
@@ -99,7 +104,7 @@ def test_stdin_that_holds_nothing_or_no_text_is_refused(written: Path) -> None:
 def test_ctrl_c_while_the_program_loads_is_as_quiet_as_later(program: list[str], tmp_path: Path) -> None:
     # The first of the slow imports is interrupted, wherever that is.
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n", encoding="utf-8")
-    code, out, err = shell('"$@" settings', tmp_path / "none.db", program=program, PYTHONPATH=str(tmp_path))
+    code, out, err = shell('"$@" settings', tmp_path / "none.db", program=program, PYTHONPATH=before(tmp_path))
     assert (code, out, err) == (130, "", "")
 
 
@@ -107,7 +112,7 @@ def test_the_made_up_log_ends_as_quietly(tmp_path: Path) -> None:
     store = tmp_path / "none.db"
     # The interrupt is raised where the log would be made.
     (tmp_path / "random.py").write_text("def Random(seed): raise KeyboardInterrupt\n", encoding="utf-8")
-    assert shell('"$@"', store, program=LOG, PYTHONPATH=str(tmp_path)) == (130, "", "")
+    assert shell('"$@"', store, program=LOG, PYTHONPATH=before(tmp_path)) == (130, "", "")
     assert shell('"$@" 400 | head -c 1; exit "${PIPESTATUS[0]}"', store, program=LOG)[::2] == (141, "")
     code, _, err = shell('"$@" >&-', store, program=LOG)
     assert (code, err.count("\n")) == (5, 1)
