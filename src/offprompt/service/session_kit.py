@@ -99,4 +99,8 @@ class Model:
 
 def date_of(at: float) -> str:
     """The day of a time, UTC, as shown beside a value."""
-    return dt.datetime.fromtimestamp(at, tz=dt.UTC).date().isoformat()
+    try:
+        return dt.datetime.fromtimestamp(at, tz=dt.UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        # A clock that is far off must not take the request with it.
+        return "?"

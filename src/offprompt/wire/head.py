@@ -116,8 +116,9 @@ class ShownValue:
 
 
 def value_line(value: ShownValue) -> str:
-    """A value as it stands in a frame."""
-    return f"{value.name} ({value.source}, {value.date}): {value.text}"
+    """A value as it stands in a frame; its further lines are set in, so that none looks like another slot's."""
+    text = "\n  ".join(value.text.splitlines()) if value.text else ""
+    return f"{value.name} ({value.source}, {value.date}): {text}"
 
 
 def frame(values: Sequence[ShownValue], nonce: str) -> str:
