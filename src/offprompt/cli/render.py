@@ -10,7 +10,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from offprompt.errors import UsageError
-from offprompt.records import Scope, Slot, SlotVersion
+from offprompt.records import Place, Scope, Slot, SlotVersion
 
 NUMBER = re.compile(r"-|-?[\d,]+(\.\d+)?(e[-+]\d+)?( ?[%×])?")
 
@@ -82,8 +82,15 @@ def slot_json(slot: Slot, *, value: bool = False) -> dict[str, Any]:
         "expires_at": slot.expires_at,
         "ttl_s": slot.ttl_s,
         "forgotten_at": slot.forgotten_at,
+        "locked": slot.locked,
+        "allow": [place_json(place) for place in slot.allow],
         "scope": scope_json(slot.scope),
     }
+
+
+def place_json(place: Place) -> dict[str, str]:
+    """A place of a handle as a document; without a host where any will do."""
+    return {"tool": place.tool, "argument": place.argument} | ({"host": place.host} if place.host else {})
 
 
 def version_json(version: SlotVersion) -> dict[str, Any]:

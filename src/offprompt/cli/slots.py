@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from offprompt.cli import guards
 from offprompt.cli.call import Call, command
 from offprompt.cli.errors import corrected, quoted
 from offprompt.cli.render import moment, scope_json, seconds_of, slot_json, table, version_json
@@ -179,6 +180,7 @@ def erase(
 
 def mount(app: typer.Typer) -> None:
     """Put the commands into the program."""
+    guards.mount(slots)
     app.add_typer(slots)
     for name, function in (("write", write), ("read", read), ("forget", forget)):
         command(app, name)(function)
