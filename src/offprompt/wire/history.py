@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
@@ -53,9 +54,7 @@ class History:
 
     def __init__(self, items: Iterable[Item] = ()) -> None:
         self.items: list[Item] = []
-        self._whole = [0]
-        self._sent = [0]
-        self._used = [0]
+        self._whole, self._sent, self._used = (array("q", [0]) for _ in range(3))
         self._waiting: list[int] = []
         self._answered: list[int] = []
         self._turn_starts: list[int] = []

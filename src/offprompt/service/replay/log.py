@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -72,8 +73,7 @@ class Form:
         self.stubs: dict[int, str] = {}
         self._stub_tokens, self._after_use = stub_tokens, after_use
         self._later: dict[int, str] = {}
-        self._whole_chars = [0]
-        self._sent_chars = [0]
+        self._whole_chars, self._sent_chars = array("q", [0]), array("q", [0])
 
     def append(self, piece: Piece) -> None:
         """Add the newest message."""
