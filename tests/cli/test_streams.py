@@ -13,9 +13,6 @@ import pytest
 PROGRAM = [sys.executable, "-c", "import sys; from offprompt.cli import main; sys.exit(main())"]
 LOG = [sys.executable, "-m", "offprompt.testing.agent_log"]
 SHELL = "/bin/bash"
-FULL = Path("/dev/full")
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="shells and signals of POSIX")
 
 
 def shell(line: str, store: Path, *, program: list[str] = PROGRAM, **more: str) -> tuple[int, str, str]:
@@ -57,7 +54,6 @@ def test_a_plain_c_locale_is_no_trouble(written: Path) -> None:
     assert shell('"$@" slot list --lang zh', written, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")[0] == 0
 
 
-@pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("words", ["read 名称", "read 名称 --json", "settings", "--help", "--version"])
 def test_a_full_disk_is_one_line_and_exit_code_5(written: Path, words: str) -> None:
     code, _, err = shell(f'"$@" {words} > /dev/full', written)

@@ -89,6 +89,9 @@ def test_the_table_has_a_row_for_each_column(lang: Lang) -> None:
 def test_the_summary_says_with_what_it_was_counted() -> None:
     assert "o200k_base" in summary(_replayed(5), "en")
     assert "2026-11" in summary(_replayed(5), "zh")
+    assert "(1 = a million input tokens, " in summary(_replayed(5), "en")
+    assert "（1 = 一百万输入令牌的价格，" in summary(_replayed(5), "zh")
+    assert "(USD, " in summary(_replayed(5, sheet="deepseek-v4-pro"), "en")
 
 
 def test_a_log_that_does_not_fit_the_context_is_said() -> None:

@@ -132,14 +132,14 @@ def summary(replayed: Replayed, lang: Lang) -> str:
         counted = "" if exact else "（近似）"
         return (
             f"{replayed.conversations:,} 个对话，{turns:,} 轮，{replayed.requests:,} 次请求；"
-            f"令牌按 {replayed.tokenizer} 计{counted}；价目 {sheet.name}（{sheet.currency}，{sheet.dated}）；"
+            f"令牌按 {replayed.tokenizer} 计{counted}；价目 {sheet.name}（{_unit(replayed, lang)}，{sheet.dated}）；"
             f"各策略的输出相同：{written:,} 令牌，不计入价格。未计召回和展示的内容。"
         )
     counted = "" if exact else " (an approximation)"
     return (
         f"{replayed.conversations:,} conversations, {turns:,} turns, {replayed.requests:,} requests; tokens by "
-        f"{replayed.tokenizer}{counted}; prices {sheet.name} ({sheet.currency}, {sheet.dated}); output is the same "
-        f"everywhere, {written:,} tokens, and not in the price. Recalled and shown text is not counted."
+        f"{replayed.tokenizer}{counted}; prices {sheet.name} ({_unit(replayed, lang)}, {sheet.dated}); output is the "
+        f"same everywhere, {written:,} tokens, and not in the price. Recalled and shown text is not counted."
     )
 
 
@@ -174,6 +174,14 @@ def _head(replayed: Replayed) -> dict[str, float]:
         "auto_input_ratio": _ratio(auto.tokens + head.auto_tokens, logged.tokens),
         "auto_price_ratio": _ratio(auto.price + head.auto_price, logged.price),
     }
+
+
+def _unit(replayed: Replayed, lang: Lang) -> str:
+    """What a price of 1 is: the sheet's currency, or of a relative sheet the input tokens that it buys."""
+    currency = replayed.rules.sheet.currency
+    if not currency.startswith("×"):
+        return currency
+    return "1 = 一百万输入令牌的价格" if lang == "zh" else "1 = a million input tokens"
 
 
 def overflow(replayed: Replayed, lang: Lang) -> str:
