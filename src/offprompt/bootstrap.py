@@ -63,9 +63,9 @@ def default_file() -> Path:
 
 
 def config_file(environ: Mapping[str, str]) -> Path | None:
-    """The config file in force, or None."""
+    """The config file in force, or None. `offprompt.toml` of a folder that is gone or may not be entered is none."""
     user_folder = Path(platformdirs.user_config_dir(APP_NAME, appauthor=False))
-    return find_file(environ, folder=Path.cwd(), user_folder=user_folder)
+    return find_file(environ, folder=Path(), user_folder=user_folder)
 
 
 def price_sheets(settings: Settings) -> tuple[PriceSheet, ...]:
@@ -77,10 +77,9 @@ def price_sheets(settings: Settings) -> tuple[PriceSheet, ...]:
         return builtin_sheets()
     try:
         text = Path(settings.prices).read_text(encoding="utf-8")
-    except OSError as exc:
-        raise UsageError(
-            f"the price file {settings.prices!r} cannot be read: {exc.strerror}; correct `prices`"
-        ) from exc
+    except (OSError, ValueError) as exc:
+        why = exc.strerror if isinstance(exc, OSError) else "its name or content is no text"
+        raise UsageError(f"the price file {settings.prices!r} cannot be read: {why}; correct `prices`") from exc
     own = parse_sheets(text, where=settings.prices)
     names = {sheet.name for sheet in own}
     return (*own, *(sheet for sheet in builtin_sheets() if sheet.name not in names))
@@ -89,29 +88,63 @@ def price_sheets(settings: Settings) -> tuple[PriceSheet, ...]:
 def _store(where: str, clock: Clock, settings: Settings, *, create: bool) -> InProcessStore | SqliteStore:
     if where == ":memory:":
         return InProcessStore(clock)
-    path = sqlite_path(where)
-    if not create and not path.exists():
+    try:
+        path = sqlite_path(where).absolute()
+    except OSError as exc:
+        raise UsageError(f"{where!r} is relative to a folder that is gone; give the whole path") from exc
+    if not create and not _may_be_there(path):
         raise NotFoundError(
-            f"there is no store at {path.absolute()}; the first write makes it (offprompt write NAME VALUE): "
+            f"there is no store at {path}; the first write makes it (offprompt write NAME VALUE): "
             "write something, or correct --url or OFFPROMPT_URL"
         )
     return SqliteStore(path, clock=clock, durability=settings.durability, busy_timeout_s=settings.busy_timeout_s)
 
 
+def _may_be_there(path: Path) -> bool:
+    """Whether there is something under the path, or no telling: the store says then why it cannot be opened."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
+
+
 def sqlite_path(where: str) -> Path:
     """The file that a URL or path names.
 
-    Raises   UnsupportedError for another scheme; UsageError for a URL without a path.
+    Raises   UnsupportedError for another scheme; UsageError for a URL without a path, or with what a path has not.
     """
     if "://" not in where:
-        return Path(where).expanduser()
-    parts = urlsplit(where)
+        if where.lower().startswith(("sqlite:", "file:")):
+            rest = where.partition(":")[2].lstrip("/") or "agent.db"
+            raise UsageError(f"{where!r} is no URL of a store; write sqlite:///{rest}, or the path alone")
+        return _path(where, where)
+    try:
+        parts = urlsplit(where)
+    except ValueError as exc:
+        raise UsageError(f"{where!r} is no URL: {exc}; write sqlite:///relative.db, or the path alone") from exc
     if parts.scheme != "sqlite":
         known = "is not served by this version" if parts.scheme in LATER_SCHEMES else "is not known"
         raise UnsupportedError(
             f"the engine {parts.scheme!r} {known}; give a file's path, sqlite:///path, or ':memory:'"
         )
     path = unquote(parts.path)
+    if path == "/:memory:":
+        raise UsageError(f"{where!r} would be a file of that name; write ':memory:' for a store in memory")
     if parts.netloc or len(path) < 2:
         raise UsageError(f"{where!r} names no file; write sqlite:///relative.db or sqlite:////absolute/path.db")
-    return Path(path[1:]).expanduser()
+    if extra := where.partition("?")[2] or where.partition("#")[2]:
+        raise UsageError(
+            f"{where!r} has {extra!r} behind the path, and stores have no options in the URL; leave it out, or write "
+            "%3F for '?' and %23 for '#' in a file's name"
+        )
+    return _path(path[1:], where)
+
+
+def _path(text: str, where: str) -> Path:
+    if not text.strip() or "\0" in text:
+        what = "has a NUL in it" if text.strip() else "is blank"
+        raise UsageError(f"the path {where!r} {what}; give the path of a file, such as 'agent.db'")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as exc:
+        raise UsageError(f"{where!r}: {exc}; write the whole path") from exc

@@ -102,20 +102,27 @@ def load_settings(
 
 
 def find_file(environ: Mapping[str, str], *, folder: Path, user_folder: Path) -> Path | None:
-    """The config file in force, or None.
+    """The config file in force, or None; a folder that may not be entered has none.
 
-    Raises   UsageError if `OFFPROMPT_CONFIG` names a file that is not there.
+    Raises   UsageError if `OFFPROMPT_CONFIG` names a file that is not there, or may not be seen.
     """
     named = environ.get(ENV_PREFIX + "CONFIG")
     if named:
         path = Path(named)
-        if not path.is_file():
+        if not _is_file(path):
             raise UsageError(f"OFFPROMPT_CONFIG names {named!r}, which is not a file; correct the path or unset it")
         return path
     for path in (folder / "offprompt.toml", user_folder / "offprompt.toml"):
-        if path.is_file():
+        if _is_file(path):
             return path
     return None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def read_file(path: Path) -> dict[str, Any]:
@@ -125,7 +132,7 @@ def read_file(path: Path) -> dict[str, Any]:
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+    except (OSError, ValueError, RecursionError) as exc:
         raise UsageError(f"the config file {path} cannot be used: {exc}; correct or remove it") from exc
 
 
