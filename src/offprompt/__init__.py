@@ -26,7 +26,19 @@ from offprompt.errors import (
 
 if TYPE_CHECKING:
     from offprompt.bootstrap import open  # noqa: A004 - the verb that users type
-    from offprompt.records import DEFAULT, Action, Parsed, Receipt, Refusal, Reply, Scope, Slot, SlotVersion, ToolCall
+    from offprompt.records import (
+        DEFAULT,
+        Action,
+        Parsed,
+        Place,
+        Receipt,
+        Refusal,
+        Reply,
+        Scope,
+        Slot,
+        SlotVersion,
+        ToolCall,
+    )
     from offprompt.service.async_session import AsyncSession
     from offprompt.service.offprompt import BoundScope, Offprompt
     from offprompt.service.session import Session
@@ -49,6 +61,7 @@ __all__ = [
     "Offprompt",
     "OffpromptError",
     "Parsed",
+    "Place",
     "Receipt",
     "Refusal",
     "Reply",
@@ -74,7 +87,7 @@ _LAZY = {
     "Session": "offprompt.service.session",
     "parse_actions": "offprompt.wire.actions",
 } | dict.fromkeys(
-    ("DEFAULT", "Action", "Parsed", "Receipt", "Refusal", "Reply", "Scope", "Slot", "SlotVersion", "ToolCall"),
+    ("DEFAULT", "Action", "Parsed", "Place", "Receipt", "Refusal", "Reply", "Scope", "Slot", "SlotVersion", "ToolCall"),
     "offprompt.records",
 )
 

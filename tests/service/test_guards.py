@@ -141,6 +141,11 @@ def test_a_place_allowed_later_is_found_by_search_and_one_taken_away_is_gone(
     assert SECRET not in flat(one.requests)
 
 
+def test_a_search_for_the_value_does_not_tell_whose_it_is(one: Talk) -> None:
+    one.turn("Whose is it?", call("mem_search", query=f"{SECRET} another-secret-value"), "No idea.")
+    assert [receipt.text for receipt in one.replies[0].receipts] == ["nothing found for that query"]
+
+
 def test_reading_names_no_value_but_makes_the_handle_work(talk: NewTalk, alice: BoundScope, wire: Wire) -> None:
     one = talk(tools=[tool("send", wire)])
     one.turn("Hello", "Hello.")

@@ -94,6 +94,15 @@ def test_a_value_that_was_written_since_is_read_again(one: Talk) -> None:
     assert receipts(one) == [*told, "plan was read twice already; answer now"]
 
 
+def test_a_value_that_the_same_message_wrote_is_read_again(one: Talk) -> None:
+    read, write = call("mem_read", slot="plan"), call("mem_write", slot="PLAN", value="run")
+    several = [Say(calls=tuple((name, given) for name, given, _ in each.calls)) for each in (read, read, write, read)]
+    one.turn("Go", calls(*several), "Done.")
+    assert receipts(one)[2:] == ["saved plan v2", "plan was read here"]
+    one.turn("Go", calls(read, call("mem_forget", slot="plan")), call("mem_read", slot="plan"), "Gone.")
+    assert receipts(one)[-1] == "not found: plan"
+
+
 def test_reads_in_one_message_count_too(one: Talk) -> None:
     reply = one.turn("Go", calls(*(call("mem_read", slot="plan") for _ in range(5))))
     assert reply.done
