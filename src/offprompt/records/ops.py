@@ -20,6 +20,7 @@ from offprompt.records.slot import (
     SlotVersion,
     Source,
     Trust,
+    masked_repr,
 )
 
 R_co = TypeVar("R_co", covariant=True)
@@ -60,6 +61,9 @@ class PutSlot(SlotOp[Slot]):
     parts: int = 0
     why: str = ""
     limits: SlotLimits = field(default_factory=SlotLimits)
+
+    def __repr__(self) -> str:
+        return masked_repr(self)
 
 
 @dataclass(frozen=True, slots=True)

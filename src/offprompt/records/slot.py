@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
 
@@ -24,6 +24,10 @@ Trust: TypeAlias = Literal["user", "tool"]
 POLICIES: Final = ("never", "by_handle", "when_asked", "card")
 MAX_NAME_CHARS: Final = 64
 RESERVED_PREFIX: Final = "m_"
+# Letters and marks that show nothing: the Hangul fillers, joiners, Khmer inherent vowels, variation selectors.
+_INVISIBLE: Final = frozenset(
+    map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)))
+) | frozenset(map(chr, range(0xE0100, 0xE01F0)))
 
 
 class Default(Enum):
@@ -42,8 +46,8 @@ DEFAULT: Final = Default.DEFAULT
 def clean_name(name: object) -> str:
     """A slot name in NFC, checked.
 
-    Raises   NameInvalidError unless it is 1–64 letters of any script, marks, digits, `_ - .`, without a leading
-             dot or mark, and does not begin with `m_` (kept for memory ids).
+    Raises   NameInvalidError unless it is 1–64 letters of any script, marks, digits, `_ - .`, all of which show,
+             without a leading dot or mark, and does not fold to one that begins with `m_` (kept for memory ids).
     """
     if not isinstance(name, str):
         raise NameInvalidError(str(name), "is not text", "pass a str")
@@ -53,11 +57,11 @@ def clean_name(name: object) -> str:
     for position, char in enumerate(text):
         category = unicodedata.category(char)
         fits = category[0] == "L" or category == "Nd" or (char in "_-." if char.isascii() else category in ("Mn", "Mc"))
-        if not fits or (position == 0 and (char == "." or category[0] == "M")):
-            shown = char if char.isprintable() else f"U+{ord(char):04X}"
+        if not fits or char in _INVISIBLE or (position == 0 and (char == "." or category[0] == "M")):
+            shown = char if char.isprintable() and char not in _INVISIBLE else f"U+{ord(char):04X}"
             rule = f"has {shown!r} at position {position + 1}"
             raise NameInvalidError(text, rule, "use letters, digits, '_', '-', '.', and no dot or accent in front")
-    if text.casefold().startswith(RESERVED_PREFIX):
+    if fold_name(text).startswith(RESERVED_PREFIX):
         raise NameInvalidError(text, "begins with 'm_', which is kept for memory ids", "choose another first letter")
     return text
 
@@ -65,6 +69,13 @@ def clean_name(name: object) -> str:
 def fold_name(name: str) -> str:
     """The form in which slot names are unique: NFKC, case folded, NFKC again."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+def masked_repr(record: Any) -> str:
+    """A record with value and policy as logs and tracebacks show it: without the value of a `never` slot."""
+    shown = {item.name: repr(getattr(record, item.name)) for item in fields(record) if item.name != "value"}
+    shown["value"] = "<hidden>" if record.policy == "never" else repr(record.value)
+    return f"{type(record).__name__}({', '.join(f'{name}={text}' for name, text in shown.items())})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +131,9 @@ class Slot:
     locked: bool = False
     recent: tuple[float, ...] = ()
 
+    def __repr__(self) -> str:
+        return masked_repr(self)
+
     @property
     def kind(self) -> Literal["text", "json"]:
         """`text` for a str, else `json`."""
@@ -139,6 +153,9 @@ class SlotVersion:
     written_at: float
     bytes: int
     outcome: Literal["written", "forgotten", "restored"] = "written"
+
+    def __repr__(self) -> str:
+        return masked_repr(self)
 
 
 @dataclass(frozen=True, slots=True)
