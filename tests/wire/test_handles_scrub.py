@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from offprompt.records import Json, compact
 from offprompt.wire.handles import Looked, at_pointer, find_handles, resolve_arguments, resolve_text
-from offprompt.wire.scrub import scrub_text
+from offprompt.wire.scrub import scrub_arguments, scrub_text
 from offprompt.wire.scrub_forms import too_short
 
 
@@ -166,6 +166,38 @@ def test_a_deep_value_is_found_in_its_usual_texts() -> None:
 def test_hostile_text_is_scrubbed_in_linear_time() -> None:
     text = '{"user":"bob","password":"' * 20_000 + '{"user" ' * 50_000 + "[" * 100_000
     assert scrub_text(text, {"login": LOGIN, "list": [[1, 2]]}) == (text, ())
+
+
+ARGUMENTS: list[tuple[Json, Json]] = [
+    ({"to": "Zx9-hunter2 now"}, {"to": "[[mem:login#/password]] now"}),
+    ({"Zx9-hunter2": {"n": 123456}}, {"[[mem:login#/password]]": {"n": "[[mem:login#/pins/1]]"}}),
+    ({"all": dict(reversed(list(LOGIN.items())))}, {"all": "[[mem:login]]"}),
+    ([7, 7.5, 4711, True, None, "", [], {}], [7, 7.5, "[[mem:pin]]", True, None, "", [], {}]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "scrubbed"), ARGUMENTS)
+def test_arguments_are_scrubbed_as_json(arguments: Json, scrubbed: Json) -> None:
+    values: dict[str, Json] = {
+        "login": LOGIN,
+        "pin": 4711,
+        "n": 7,
+        "ok": True,
+        "none": None,
+        "no": "",
+        "l": [],
+        "d": {},
+    }
+    assert json.loads(scrub_arguments(json.dumps(arguments), values)[0]) == scrubbed
+
+
+def test_arguments_that_are_no_json_or_hold_no_value() -> None:
+    values: dict[str, Json] = {"login": LOGIN}
+    for arguments in ('{"a":  1e999}', '{"a": NaN}', '{"a": ', "[" * 2000, '{"a":  "[[mem:login]]"}'):
+        assert scrub_arguments(arguments, values)[1] == ()
+    assert scrub_arguments('{"a":  1}', values) == ('{"a":  1}', ())
+    assert scrub_arguments('{"a": 1e999, "b": "Zx9-hunter2"}', values)[1] == ("login",)
+    assert scrub_arguments('{"b": "Zx9-hunter2"}', values, parted=()) == ('{"b": "Zx9-hunter2"}', ())
 
 
 PIECES = st.sampled_from([*"[]{}:ab ", "[[", "mem", "[[mem:a]]", "城市", "value-one", "e-o", '"', "\\", "\u2060", "0"])

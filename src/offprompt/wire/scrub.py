@@ -6,9 +6,9 @@ import json
 from collections.abc import Container, Mapping
 from typing import Any
 
-from offprompt.records import Json, as_dict, as_list, compact
+from offprompt.records import Json, as_dict, as_list, compact, text_of
 from offprompt.wire.handles import MAX_BODY_CHARS, escape_lookalikes, format_handle
-from offprompt.wire.scrub_forms import Form, forms
+from offprompt.wire.scrub_forms import Form, forms, too_short
 
 
 def scrub_text(
@@ -49,33 +49,35 @@ def scrub_text(
     return "".join(scrubbed), tuple(found)
 
 
-def scrub_arguments(arguments: str, values: Mapping[str, Json]) -> tuple[str, tuple[str, ...]]:
-    """A call's arguments with each stored value in a string, or standing whole as JSON, replaced by its handle.
+def scrub_arguments(
+    arguments: str, values: Mapping[str, Json], *, parted: Container[str] | None = None
+) -> tuple[str, tuple[str, ...]]:
+    """A call's arguments with each stored value in a text or key, or standing whole as JSON, replaced by its handle.
 
     Also the names of those that were found. Strings without a value stay as they are, also where they hold handles.
-    Without any, the same text comes back; what is no JSON is scrubbed as text.
+    Without any, the same text comes back; what is no JSON is scrubbed as text. parted: see `scrub_text`.
     """
     found: dict[str, None] = {}
-    try:
-        scrubbed = _scrubbed(json.loads(arguments), values, found)
-    except (ValueError, RecursionError):
-        return scrub_text(arguments, values)
-    return (compact(scrubbed) if found else arguments), tuple(found)
 
-
-def _scrubbed(value: Any, values: Mapping[str, Json], found: dict[str, None]) -> Any:
-    if isinstance(value, str):
-        text, names = scrub_text(value, values)
+    def cleaned(value: Any) -> Any:
+        members, items = as_dict(value), as_list(value)
+        if members is not None or items is not None:
+            whole = next((name for name, own in values.items() if own == value and not too_short(own)), None)
+            if whole is not None:
+                found[whole] = None
+                return format_handle(whole)
+            if members is not None:
+                return {cleaned(key): cleaned(item) for key, item in members.items()}
+            return [cleaned(item) for item in items or ()]
+        text, names = scrub_text(text_of(value), values, parted=parted)
         found.update(dict.fromkeys(names))
         return text if names else value
-    whole = next((name for name, own in values.items() if type(own) is type(value) and own == value), None)
-    if whole is not None and value not in (None, True, False, [], {}):
-        found[whole] = None
-        return format_handle(whole)
-    members, items = as_dict(value), as_list(value)
-    if members is not None:
-        return {key: _scrubbed(item, values, found) for key, item in members.items()}
-    return value if items is None else [_scrubbed(item, values, found) for item in items]
+
+    try:
+        scrubbed = compact(cleaned(json.loads(arguments)))
+    except (ValueError, RecursionError):
+        return scrub_text(arguments, values, parted=parted)
+    return (scrubbed if found else arguments), tuple(found)
 
 
 def _handle(form: Form) -> str:
