@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 MIN_RUN: Final = 28
+MIN_LINE: Final = 60
 
 _DIGITS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_\\"
 _MARKED: Final = bytes(ord("x") if code in _DIGITS else ord(" ") for code in range(256))
@@ -17,7 +18,12 @@ _LONG: Final = b"x" * MIN_RUN
 _STANDARD: Final = bytes.maketrans(b"-_", b"+/")
 _WRAP: Final = re.compile(rb"[ \t\r\n]{1,8}(?=[A-Za-z0-9+/_-]{4})")
 _ESCAPED_WRAP: Final = re.compile(rb"\\+[nr]")
-_HEX: Final = re.compile(rb"[0-9a-fA-F]{%d,}" % MIN_RUN)
+_HEX: Final = re.compile(rb"[0-9a-fA-F]{40,}")
+_LOWER: Final = b"abcdefghijklmnopqrstuvwxyz/+"
+# What garbage decodes to has no eight characters of UTF-8 in a row.
+_TEXT: Final = re.compile(
+    rb"(?:[\t\n\r -~]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}){8}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,7 @@ class Decoded:
 
 
 def decoded_runs(text: str) -> Iterator[Decoded]:
-    """Every decoding of each run of 28 digits or more, both alphabets of base64; lines that are wrapped are joined.
+    """The decodings that hold text of each run of 28 digits or more (hexadecimal 40); wrapped lines are joined.
 
     A run may begin with other letters, so base64 is decoded at each of its four phases and hexadecimal at both.
     Cost     half a nanosecond a byte where there is no such run; about 10 ns for each byte of a run.
@@ -41,8 +47,12 @@ def decoded_runs(text: str) -> Iterator[Decoded]:
     at = marked.find(_LONG)
     while at >= 0:
         end = _end(raw, marked, at)
-        start = at if text.isascii() else len(raw[:at].decode("utf-8", "surrogatepass"))
-        yield from _decodings(_ESCAPED_WRAP.sub(b"", raw[at:end]), start, start + end - at)
+        run = raw[at:end]
+        if b"\\" in run:
+            run = _ESCAPED_WRAP.sub(b"", run)
+        for form, decoded in _decodings(run.translate(_STANDARD, b" \t\r\n\\")):
+            start = len(raw[:at].decode("utf-8", "surrogatepass"))
+            yield Decoded(start, start + end - at, form, decoded)
         at = marked.find(_LONG, end)
 
 
@@ -52,23 +62,29 @@ def _end(raw: bytes, marked: bytes, at: int) -> int:
         end = marked.find(b" ", at)
         if end < 0:
             return len(raw)
-        wrap = _WRAP.match(raw, end)
+        wrap = _WRAP.match(raw, end) if end - at >= MIN_LINE else None
         if wrap is None or b"\n" not in wrap[0]:
             return end
         at = wrap.end()
 
 
-def _decodings(run: bytes, start: int, end: int) -> Iterator[Decoded]:
-    run = run.translate(_STANDARD, b" \t\r\n\\")
+def _decodings(run: bytes) -> Iterator[tuple[str, bytes]]:
+    for match in _HEX.finditer(run):
+        for phase in range(2):
+            digits = match[0][phase:]
+            raw = bytes.fromhex(digits[: len(digits) & ~1].decode("ascii"))
+            if _TEXT.search(raw):
+                yield "hex", raw
+    # Base64 of text has capitals and figures in every second place; names and paths have not.
+    if len(run.translate(None, _LOWER)) * 6 < len(run):
+        return
     for phase in range(4):
         digits = run[phase:]
         # One digit alone over a multiple of four holds no byte.
         whole = digits[: len(digits) - (len(digits) % 4 == 1)]
-        yield Decoded(start, end, "base64", binascii.a2b_base64(whole + b"=" * (-len(whole) % 4)))
-    for match in _HEX.finditer(run):
-        for phase in range(2):
-            digits = match[0][phase:]
-            yield Decoded(start, end, "hex", bytes.fromhex(digits[: len(digits) & ~1].decode("ascii")))
+        raw = binascii.a2b_base64(whole + b"=" * (-len(whole) % 4))
+        if _TEXT.search(raw):
+            yield "base64", raw
 
 
 def encoded_forms(raw: bytes) -> list[tuple[str, str]]:

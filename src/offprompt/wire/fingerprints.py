@@ -28,6 +28,9 @@ LANES: Final = 4096
 CHUNK: Final = LANES * LANE
 MULTIPLIER: Final = 0xD6E8FEB86659FD
 SHIFT: Final = 40
+# Up to here a filter has eight bytes for each fingerprint; larger ones save memory and let more pass in vain.
+ROOMY_BITS: Final = 25
+SMALL: Final = 6000
 MAX_WALK: Final = 512
 FIRST_BITS: Final = 14
 
@@ -41,10 +44,16 @@ _PATTERNS: Final = bytes(
 )[:256]
 
 
+def bits_for(size: int) -> int:
+    """The `bits` of a table that takes texts of that many bytes in all without being full."""
+    roomy, tight = (8 * size // STRIDE).bit_length(), (2 * size // STRIDE).bit_length()
+    return max(FIRST_BITS, min(roomy, ROOMY_BITS), tight)
+
+
 class Fingerprints:
     """Fingerprints of folded texts by number; texts are added one after the other.
 
-    Memory   5 bytes for each third byte of the texts, and 1 to 4 bytes more for filter and chains. The texts
+    Memory   5 bytes for each third byte of the texts, and for filter and chains 2.5 to 20 more. The texts
              themselves are not kept.
     Not safe for use by several threads at once.
     """
@@ -70,10 +79,10 @@ class Fingerprints:
     @property
     def full(self) -> bool:
         """Whether the filter holds so much that a table with more bits pays."""
-        return len(self._next) > len(self._filter) // 2
+        return len(self._next) > len(self._filter) // (8 if self.bits < ROOMY_BITS else 2)
 
     def add(self, folded: bytes) -> None:
-        """Takes in a text under the next number. About 100 ns a byte."""
+        """Takes in a text under the next number. Under 1 µs a byte."""
         first = len(self._next)
         self._starts.append(first)
         bits, seen, heads, following, tags = self.bits, self._filter, self._heads, self._next, self._tags
@@ -93,6 +102,9 @@ class Fingerprints:
 
     def candidates(self, folded: bytes) -> Iterator[int]:
         """Positions of the text whose 8 bytes are likely to stand at a fingerprinted place of a stored text."""
+        if len(folded) < SMALL:
+            yield from self._few(folded)
+            return
         for start in range(0, len(folded), CHUNK):
             lanes = min(LANES, -(-(len(folded) - start) // LANE))
             hits = self._hits(folded[start : start + CHUNK + LANE], lanes)
@@ -102,6 +114,16 @@ class Fingerprints:
                 if position + GRAM <= len(folded):
                     yield position
                 at = hits.find(0, at + 1)
+
+    def _few(self, folded: bytes) -> Iterator[int]:
+        """The same one by one, for texts that are not worth the arithmetic on a whole chunk."""
+        slots = (1 << self.bits) - 1
+        for lane in range(0, len(folded) - GRAM + 1, LANE):
+            for at in range(lane, min(lane + STRIDE, len(folded) - GRAM + 1)):
+                word = int.from_bytes(folded[at : at + GRAM], "little") * MULTIPLIER >> SHIFT
+                wanted = _PATTERNS[word >> 24 & 255]
+                if self._filter[word & slots] & wanted == wanted:
+                    yield at
 
     def _hits(self, chunk: bytes, lanes: int) -> bytes:
         """A byte for each scanned position, three a lane: 0 where the filter knows the fingerprint."""
@@ -119,18 +141,20 @@ class Fingerprints:
         have, want = int.from_bytes(found, "little"), int.from_bytes(wanted.translate(_PATTERNS), "little")
         return (want & ~have).to_bytes(len(found), "little")[: lanes * STRIDE]
 
-    def places(self, gram: bytes) -> Iterator[tuple[int, int]]:
+    def places(self, gram: bytes) -> list[tuple[int, int]]:
         """Where the 8 bytes may stand: text number and offset, newest first, at most `MAX_WALK` steps."""
         word = int.from_bytes(gram, "little") * MULTIPLIER >> SHIFT
-        tag = word >> 32 & 255
+        tag, following, tags = word >> 32 & 255, self._next, self._tags
         at = self._heads[(word & (1 << self.bits) - 1) >> 4]
-        for _ in range(MAX_WALK):
-            if not at:
-                return
-            if self._tags[at] == tag:
+        found: list[tuple[int, int]] = []
+        steps = MAX_WALK
+        while at and steps:
+            if tags[at] == tag:
                 number = bisect_right(self._starts, at) - 1
-                yield number, (at - self._starts[number]) * STRIDE
-            at = self._next[at]
+                found.append((number, (at - self._starts[number]) * STRIDE))
+            at = following[at]
+            steps -= 1
+        return found
 
 
 def _alike(folded: bytes, at: int, other: int) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 
 _PERCENT: Final = re.compile(rb"%(?:25)*[0-9a-fA-F]{2}(?:%(?:25)*[0-9a-fA-F]{2})*")
 _DOUBLE_PERCENT: Final = re.compile(rb"%(?:25)+(?=[0-9a-fA-F]{2})")
-_UNICODE_ESCAPES: Final = re.compile(rb"\\+[uU][0-9a-fA-F]{4}(?:\\+[uU][0-9a-fA-F]{4})*")
+_UNICODE_ESCAPES: Final = re.compile(rb"\\[uU][0-9a-fA-F]{4}(?:\\+[uU][0-9a-fA-F]{4})*")
 _SHORT_ESCAPE: Final = re.compile(rb"\\[ntrfbNTRFB]")
 _FULL_WIDTH: Final = re.compile(rb"\xef(?:\xbc[\x85\x8b\x8d-\x99\xa0-\xba\xbc\xbf]|\xbd[\x81-\x9a])")
 _SPACES: Final = tuple(chr(code) for code in (0xA0, 0x3000, 0x200B, 0x200C, 0x200D, 0x202F, 0x2060, 0xFEFF))
@@ -50,8 +50,7 @@ def fold(text: str) -> bytes:
     if b"%" in raw:
         raw = _PERCENT.sub(_unpercented, raw)
     if b"\\" in raw:
-        if b"\\u" in raw or b"\\U" in raw:
-            raw = _UNICODE_ESCAPES.sub(_unescaped, raw)
+        raw = _UNICODE_ESCAPES.sub(_unescaped, raw)
         raw = _SHORT_ESCAPE.sub(b"", raw)
     if not raw.isascii():
         raw = _plain_letters(raw)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from offprompt.wire.encoded import decoded_runs
-from offprompt.wire.fingerprints import GRAM, RUN, Fingerprints, common_end, common_start
+from offprompt.wire.fingerprints import GRAM, RUN, Fingerprints, bits_for, common_end, common_start
 from offprompt.wire.folding import Places, fold
 from offprompt.wire.short_values import ShortValues
 from offprompt.wire.thresholds import PROVABLE_CHARS, WHOLE_CHARS, chars, doubled, enough, provable
@@ -71,8 +71,8 @@ class LeakIndex:
              as two).
     Parts    32 characters, or 12 Han, or a mixture of both to that measure; a run of spaces counts as one character.
              Found without fail where 22 bytes of them (UTF-8) are neither spaces nor dashes; below, mostly.
-    Memory   about 2.4 bytes for each byte of ASCII text, and a reference to the text itself.
-    Cost     `add` about 100 ns a byte. `find`: see docs/leaks.md; `python bench/leaks.py` prints it.
+    Memory   2.5 bytes for each byte of 40 MB of text (up to 7 of small sets), and a reference to the text itself.
+    Cost     `add` under 1 µs a byte. `find`: see docs/leaks.md; `python bench/leaks.py` prints it.
     Not safe for use by several threads at once.
     """
 
@@ -80,7 +80,7 @@ class LeakIndex:
         self._by_name: dict[str, _Stored] = {}
         self._by_number: list[_Stored | None] = []
         self._dead = 0
-        self._prints = Fingerprints()
+        self._prints = Fingerprints(bits=bits_for(sum(map(len, (values or {}).values()))))
         self._short = ShortValues()
         for name, text in (values or {}).items():
             self.add(name, text)
@@ -184,7 +184,7 @@ class LeakIndex:
     def _rebuild(self) -> None:
         """Into tables of the size that the values need, without those that are gone."""
         values = list(self._by_name.values())
-        bits = self._prints.bits + self._prints.full
+        bits = max(self._prints.bits + self._prints.full, bits_for(sum(len(one.text) for one in values)))
         self._by_name, self._by_number, self._dead = {}, [], 0
         self._prints, self._short = Fingerprints(bits=bits), ShortValues()
         for one in values:
@@ -233,6 +233,8 @@ def _widened(text: str, start: int, end: int, stored: str, from_: int, to: int) 
         start, from_ = start - 1, from_ - 1
     while end < len(text) and to < len(stored) and text[end] == stored[to]:
         end, to = end + 1, to + 1
+    # The backslashes of an escaped quote stand before it.
+    start = len(text[:start].rstrip("\\"))
     if from_ and stored[from_ - 1].isspace() and (space := _SPACE_BEFORE.search(text, max(0, start - 9), start)):
         start, from_ = space.start(), from_ - 1
     if to < len(stored) and stored[to].isspace() and (space := _SPACE.match(text, end)):
