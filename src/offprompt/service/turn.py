@@ -60,6 +60,7 @@ class Turn:
     asked: Asked = field(default_factory=Asked)
     _slots: list[Slot] | None = None
     _hidden: dict[str, Json] | None = None
+    _secrets: dict[str, Json] | None = None
 
     @classmethod
     def of(cls, kit: SessionKit, record: SessionRecord, model: Model, digest: Callable[[str], str]) -> Turn:
@@ -106,8 +107,7 @@ class Turn:
 
     def changed(self) -> None:
         """Slots were written: read them again."""
-        self._slots = None
-        self._hidden = None
+        self._slots = self._hidden = self._secrets = None
 
     @property
     def values(self) -> dict[str, str]:
@@ -117,8 +117,10 @@ class Turn:
     @property
     def secrets(self) -> dict[str, Json]:
         """Values that tool results may not carry in: `never` always, others from 24 characters (12 Han)."""
-        long = {slot.name: slot.value for slot in self.stored if not slot.parts and _long(text_of(slot.value))}
-        return {**long, **self.hidden}
+        if self._secrets is None:
+            long = {slot.name: slot.value for slot in self.stored if not slot.parts and _long(text_of(slot.value))}
+            self._secrets = {**long, **self.hidden}
+        return self._secrets
 
     @property
     def hidden(self) -> dict[str, Json]:
@@ -177,5 +179,4 @@ class Turn:
 
 
 def _long(text: str) -> bool:
-    han = sum("\u3400" <= char <= "\u9fff" for char in text)
-    return len(text) + han >= 24
+    return len(text) >= 24 or len(text) + sum("\u3400" <= char <= "\u9fff" for char in text) >= 24
