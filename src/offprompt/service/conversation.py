@@ -110,13 +110,17 @@ class Conversation:
         for index, message in enumerate(messages):
             kind = self.shape.kind(message)
             parent, turn = (placed[-1].entry.key, placed[-1].entry.turn) if placed else ("", 0)
-            repeated = self._is_repeated(message, kind, parent, heard) if kind == "assistant" else repeated
-            if repeated and (kind == "assistant" or self._is_answer(message, kind)):
+            signature = self.shape.signature(message) if kind == "assistant" else ""
+            repeated = self._is_repeated(signature, parent, heard) if signature else repeated
+            if repeated and (signature or self._is_answer(message, kind)):
                 continue
-            each = self._placed(message, kind, parent, turn, at, ours)
+            known = self._replies.get(parent, {}).get(signature) if signature else None
+            if known is not None:
+                each = Placed(message, self.by_key[known])
+            else:
+                each = self._placed(message, kind, parent, turn, at, ours)
             placed.append(each)
-            if kind == "assistant":
-                signature = self.shape.signature(message)
+            if signature:
                 if self.answers(each.entry.key):
                     heard.add(signature)
                 ours = self._ours(each.entry, message)
@@ -125,10 +129,9 @@ class Conversation:
                 heard, ours, repeated = set[str](), {}, False
         return placed
 
-    def _is_repeated(self, message: Message, kind: Kind, parent: str, heard: set[str]) -> bool:
+    def _is_repeated(self, signature: str, parent: str, heard: set[str]) -> bool:
         """Whether an assistant message is one of this turn once more, as when a client adds up `reply.messages`."""
-        signature = self.shape.signature(message)
-        return kind == "assistant" and signature in heard and signature not in self._replies.get(parent, {})
+        return signature in heard and signature not in self._replies.get(parent, {})
 
     def _is_answer(self, message: Message, kind: Kind) -> bool:
         ids = [result.call_id for result in self.shape.results(message)]
@@ -174,10 +177,6 @@ class Conversation:
     def _placed(
         self, message: Message, kind: Kind, parent: str, turn: int, at: float, ours: Mapping[str, JournalEntry]
     ) -> Placed:
-        if kind == "assistant":
-            known = self._replies.get(parent, {}).get(self.shape.signature(message))
-            if known is not None:
-                return Placed(message, self.by_key[known])
         ids = [result.call_id for result in self.shape.results(message)]
         if ids and kind == "tool" and all(call_id in ours for call_id in ids):
             answer = ours[ids[0]]
