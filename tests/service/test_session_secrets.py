@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+from urllib.parse import quote
+
 import pytest
 
 from offprompt.service.offprompt import BoundScope
@@ -122,3 +125,29 @@ def test_a_clock_that_is_far_off_stops_nothing(talk: NewTalk, alice: BoundScope,
     one = talk()
     one.turn("Which city?", "Paris.")
     assert "city (app, ?): Paris" in one.sent
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        VALUE.upper(),
+        base64.b64encode(f"key={VALUE};".encode()).decode(),
+        f"it is {VALUE}".encode().hex(),
+        quote(f"a {VALUE} b/c", safe=""),
+        VALUE.replace("-", " - "),
+        "".join(chr(ord(char) + 0xFEE0) for char in VALUE),
+    ],
+    ids=["case", "base64", "hex", "url", "spaced", "full-width"],
+)
+def test_a_secret_is_scrubbed_from_tool_results_in_any_spelling(
+    talk: NewTalk, alice: BoundScope, wire: Wire, spelled: str
+) -> None:
+    alice.write("api_key", VALUE)
+    one = talk(tools=[tool("get", wire)])
+    one.turn("Go", call("get", "c1", text="x"))
+    one.messages += result(wire, ("c1", f"first {spelled} and twice {spelled} last"))
+    one.prepare()
+    assert spelled not in one.sent
+    assert one.sent.count("[[mem:api_key]]") == 2
+    assert "first " in one.sent
+    assert " last" in one.sent

@@ -33,7 +33,6 @@ from offprompt.service.turn import Turn
 from offprompt.wire.handles import Resolved, resolve_arguments
 from offprompt.wire.head import ShownValue, read_result, receipt_text
 from offprompt.wire.leaks import find_values
-from offprompt.wire.scrub import scrub_text
 from offprompt.wire.shapes import loaded
 
 PAGE_TOKENS: Final = 256
@@ -169,7 +168,7 @@ class MemoryActions:
         again = times > 1
         if name.startswith("@"):
             source, date, text = self._stored_text(name)
-            text = scrub_text(text, self.turn.secrets)[0]
+            text = self.turn.scrub(text)[0]
             return self._show_text(ShownValue(name, text, source, date), page, foreign=source in FOREIGN, again=again)
         slot = self.turn.slots.get(name, actor="model")
         if slot is None:

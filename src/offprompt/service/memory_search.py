@@ -11,7 +11,6 @@ from offprompt.records import JournalEntry, Slot, text_of
 from offprompt.service.heads import slot_line
 from offprompt.service.turn import Turn
 from offprompt.wire.head import unverified
-from offprompt.wire.scrub import scrub_text
 
 SNIPPET_TOKENS: Final = 40
 SEARCH_HITS: Final = 5
@@ -49,7 +48,7 @@ class MemorySearch:
         for name, _ in index.search(query, SEARCH_HITS):
             if name in texts:
                 kind, text = texts[name]
-                found = snippet(scrub_text(text, self.turn.secrets)[0], query, max_tokens=SNIPPET_TOKENS)
+                found = snippet(self.turn.scrub(text)[0], query, max_tokens=SNIPPET_TOKENS)
                 lines[name] = f"{name} {kind}: {' '.join(found.split())}"
             hits.append((name, lines[name]))
         return hits

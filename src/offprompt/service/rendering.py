@@ -16,7 +16,6 @@ from offprompt.service.turn import Turn
 from offprompt.wire.asking import asked_for
 from offprompt.wire.handles import escape_lookalikes, format_handle
 from offprompt.wire.head import frame, value_line
-from offprompt.wire.scrub import scrub_text
 from offprompt.wire.shapes import is_silent
 from offprompt.wire.stubs import stub_text
 
@@ -94,7 +93,7 @@ def first_sight(turn: Turn, placed: Placed, *, limits: StubLimits, arguments: Ma
     if entry.kind == "assistant":
         if is_silent(message):
             return replace(entry, live=())
-        changed = shape.map_text(message, lambda text: scrub_text(text, turn.secrets)[0])
+        changed = shape.map_text(message, lambda text: turn.scrub(text)[0])
         changed = shape.with_arguments(changed, {**turn.scrubbed_arguments(message), **arguments})
         return entry if changed is message else replace(entry, live=(changed,))
     if shape.results(message):
@@ -113,7 +112,7 @@ def _tool(turn: Turn, entry: JournalEntry, message: Message, limits: StubLimits)
     scrubbed: set[str] = set()
 
     def cleaned(text: str) -> str:
-        text, names = scrub_text(text, turn.secrets)
+        text, names = turn.scrub(text)
         scrubbed.update(names)
         return text
 

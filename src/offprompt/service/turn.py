@@ -26,8 +26,10 @@ from offprompt.records import (
 from offprompt.service.asked import Asked
 from offprompt.service.session_kit import Model, SessionKit
 from offprompt.service.slots import Slots
+from offprompt.wire.handles import format_handle
 from offprompt.wire.head import Language
-from offprompt.wire.scrub import scrub_arguments
+from offprompt.wire.leaks import LeakIndex
+from offprompt.wire.scrub import scrub_arguments, scrub_text
 
 NAME_ROOM = 58
 """Characters of a name that leave room for a version behind it."""
@@ -61,6 +63,7 @@ class Turn:
     _slots: list[Slot] | None = None
     _hidden: dict[str, Json] | None = None
     _secrets: dict[str, Json] | None = None
+    _index: LeakIndex | None = None
 
     @classmethod
     def of(cls, kit: SessionKit, record: SessionRecord, model: Model, digest: Callable[[str], str]) -> Turn:
@@ -107,7 +110,7 @@ class Turn:
 
     def changed(self) -> None:
         """Slots were written: read them again."""
-        self._slots = self._hidden = self._secrets = None
+        self._slots = self._hidden = self._secrets = self._index = None
 
     @property
     def values(self) -> dict[str, str]:
@@ -139,6 +142,21 @@ class Turn:
                     hidden[f"{name[:NAME_ROOM]}.v{len(values)}"] = value
             self._hidden = hidden
         return self._hidden
+
+    def scrub(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """Foreign text with stored values as handles, secrets also where they are encoded; and the names found.
+
+        Other values only as they are: an encoded one is rare, and what looks like it may be the tool's own.
+        """
+        clean, names = scrub_text(text, self.secrets)
+        if self._index is None:
+            self._index = LeakIndex()
+            for name, value in self.hidden.items():
+                self._index.add(name, text_of(value), secret=True)
+        leaks = self._index.find(clean)
+        for leak in reversed(leaks):
+            clean = clean[: leak.start] + format_handle(leak.name) + clean[leak.end :]
+        return clean, tuple(dict.fromkeys((*names, *(leak.name for leak in leaks))))
 
     def scrubbed_arguments(self, message: Message) -> dict[str, str]:
         """The arguments of a message's calls that hold such values, by call id, with handles in their place."""
