@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
+from offprompt.errors import LimitError
 from offprompt.service.offprompt import BoundScope
 from offprompt.testing import MovedClock
 from tests.service.conftest import NewTalk
@@ -151,3 +152,28 @@ def test_a_secret_is_scrubbed_from_tool_results_in_any_spelling(
     assert one.sent.count("[[mem:api_key]]") == 2
     assert "first " in one.sent
     assert " last" in one.sent
+
+
+@pytest.mark.parametrize("name", ["pаssword", "раsswоrd", "sеcrеt", "αpi_key"])
+def test_a_secrets_name_in_letters_of_another_script_is_a_secrets_name(alice: BoundScope, name: str) -> None:
+    assert alice.write(name, "whatever it is").policy == "never"
+
+
+def test_a_word_out_of_a_long_json_value_that_is_no_secret_stays_in_tool_results(
+    talk: NewTalk, alice: BoundScope, wire: Wire
+) -> None:
+    alice.write("trip", {"city": "Reykjavik", "nights": 1234567, "hotel": "Borg"}, policy="by_handle")
+    alice.write("login", {"user": "bobby", "word": VALUE}, policy="never")
+    one = talk(tools=[tool("get", wire)])
+    one.turn("Go", call("get", "c1", text="x"))
+    one.messages += result(wire, ("c1", f"to Reykjavik by {VALUE}"))
+    one.prepare()
+    assert "to Reykjavik by [[mem:login#/word]]" in one.sent
+
+
+def test_a_value_of_any_size_is_refused_by_its_size(alice: BoundScope) -> None:
+    with pytest.raises(LimitError, match="30,000,000 bytes"):
+        alice.write("big", "x" * 30_000_000, schema={"type": "string", "pattern": "^(x+x+)+y$"})
+    with pytest.raises(LimitError, match="30,000,000 bytes"):
+        alice.write("big", "x" * 30_000_000, split=True)
+    assert alice.slots.list() == []

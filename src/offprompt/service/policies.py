@@ -73,6 +73,7 @@ SECRET_VALUE: Final = re.compile(
     r"|(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
     re.ASCII,
 )
+LOOKALIKES: Final = str.maketrans("аеоріѕсухкмтвнαονικρτυ", "aeopiscyxkmtbhaovikptu")
 WORD: Final = re.compile(r"[^\W\d_]+")
 
 
@@ -86,7 +87,8 @@ class Chosen:
 
 def name_words(name: str) -> list[str]:
     """The words of a slot name, folded: `userName`, `user_name`, `user-name` → `user`, `name`."""
-    return [fold_name(word) for word in WORD.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))]
+    latin = name.translate(LOOKALIKES)
+    return [fold_name(word) for word in WORD.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", latin))]
 
 
 def is_secret(name: str, text: str) -> bool:

@@ -86,25 +86,28 @@ class SlotWriter:
 
         Raises   LimitError, SchemaError, ConflictError, NameInvalidError; then nothing is stored.
         """
+        text = text_of(put.value)
+        limits = self._kit.limits
+        size = len(text.encode())
+        # Before anything that grows with it: a value of a hundred megabytes is refused at once.
+        if size > limits.max_bytes * (limits.max_slots if split else 1):
+            raise self._too_long(put.name, text)
         check_no_part(self._kit.slots, self.scope, put.name)
         current = run(self._kit.slots, GetSlot(self.scope, put.name))
         rule = schema if schema is not None else current.schema if current is not None else None
         if rule is not None:
             check_schema(put.name, put.value, rule)
-        text = text_of(put.value)
         chosen = self._policy(put, text, current, given)
         put = replace(put, policy=chosen.policy, why=chosen.why, schema=schema)
         if put.ttl_s is DEFAULT and current is None and self.scope.session is not None:
             put = replace(put, ttl_s=self._kit.settings.session_ttl_s, sliding=True)
         ops = [put]
-        if len(text.encode()) > self._kit.settings.max_value_bytes:
-            if not split:
-                raise self._too_long(put.name, text)
+        if size > limits.max_bytes:
             ops = self._parts(put, text)
             self._check_free(put.name, [op.name for op in ops[1:]], own=current.parts if current is not None else 0)
         surplus = part_names(put.name, current.parts if current is not None else 0)[len(ops) - 1 :]
         erase: list[SlotOp[Any]] = [EraseSlots(self.scope, tuple(surplus))] if surplus else []
-        return replace(self._kit.slots.batch([*erase, *ops])[len(erase)], value=put.value, bytes=len(text.encode()))
+        return replace(self._kit.slots.batch([*erase, *ops])[len(erase)], value=put.value, bytes=size)
 
     def _parts(self, put: PutSlot, text: str) -> list[PutSlot]:
         limit = self._kit.settings.max_value_bytes

@@ -148,7 +148,7 @@ class Turn:
 
         Other values only as they are: an encoded one is rare, and what looks like it may be the tool's own.
         """
-        clean, names = scrub_text(text, self.secrets)
+        clean, names = scrub_text(text, self.secrets, parted=self.hidden)
         if self._index is None:
             self._index = LeakIndex()
             for name, value in self.hidden.items():
@@ -161,7 +161,9 @@ class Turn:
     def scrubbed_arguments(self, message: Message) -> dict[str, str]:
         """The arguments of a message's calls that hold such values, by call id, with handles in their place."""
         calls = [(call.call_id, call.arguments) for call in self.model.shape.calls(message)]
-        scrubbed = {call_id: scrub_arguments(text, self.secrets)[0] for call_id, text in calls if call_id}
+        scrubbed = {
+            call_id: scrub_arguments(text, self.secrets, parted=self.hidden)[0] for call_id, text in calls if call_id
+        }
         return {call_id: scrubbed[call_id] for call_id, text in calls if call_id and scrubbed[call_id] != text}
 
     def is_foreign(self, name: str) -> bool:
