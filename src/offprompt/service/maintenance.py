@@ -53,7 +53,7 @@ def restore(store: object, source: str | os.PathLike[str], *, force: bool = Fals
 
 
 def doctor(store: object, *, fix: bool = False) -> Report:
-    """Look at a store: integrity, format, rights, clock, disk, what waits for a sweep.
+    """Look at a store: integrity, versions of format and SQLite, rights, clock, disk, what waits for a sweep.
 
     fix      mend the rights of the store's own files.
     """

@@ -105,7 +105,8 @@ class SlotWriter:
         if size > limits.max_bytes:
             ops = self._parts(put, text)
             self._check_free(put.name, [op.name for op in ops[1:]], own=current.parts if current is not None else 0)
-        surplus = part_names(put.name, current.parts if current is not None else 0)[len(ops) - 1 :]
+        before = current or find_hidden(self._kit.slots, self.scope, put.name)
+        surplus = part_names(put.name, before.parts if before is not None else 0)[len(ops) - 1 :]
         erase: list[SlotOp[Any]] = [EraseSlots(self.scope, tuple(surplus))] if surplus else []
         return replace(self._kit.slots.batch([*erase, *ops])[len(erase)], value=put.value, bytes=size)
 
@@ -214,14 +215,20 @@ def part_names(name: str, parts: int) -> list[str]:
     return [f"{name}.{part}" for part in range(1, parts + 1)]
 
 
-def check_no_part(store: SlotStore, scope: Scope, name: str) -> None:
-    """Nothing, unless the name is that of a split slot's part.
+def find_hidden(store: SlotStore, scope: Scope, name: str) -> Slot | None:
+    """The slot of that name that is hidden in exactly that scope, without its value, or None."""
+    slots = run(store, ListSlots(SlotQuery(scope, "exact", names=name, forgotten=True)))
+    return next((slot for slot in slots if fold_name(slot.name) == fold_name(name)), None)
+
+
+def check_no_part(store: SlotStore, scope: Scope, name: str, *, hidden: bool = False) -> None:
+    """Nothing, unless the name is that of a split slot's part; hidden: of one that is hidden.
 
     Raises   NameInvalidError: parts change with their slot only.
     """
     numbered = re.fullmatch(r"(.+)\.([1-9][0-9]{0,2})", name, re.ASCII)
     if numbered is None:
         return
-    whole = run(store, GetSlot(scope, numbered[1]))
+    whole = find_hidden(store, scope, numbered[1]) if hidden else run(store, GetSlot(scope, numbered[1]))
     if whole is not None and whole.parts >= int(numbered[2]):
         raise NameInvalidError(name, f"is a part of the split slot {whole.name!r}", f"change {whole.name!r} as a whole")

@@ -31,7 +31,7 @@ from offprompt.records import (
 )
 from offprompt.service.guards import Guards
 from offprompt.service.ranking import rank, rank_score
-from offprompt.service.slot_writer import SlotWriter, Writer, check_no_part, part_names
+from offprompt.service.slot_writer import SlotWriter, Writer, check_no_part, find_hidden, part_names
 from offprompt.service.values import checked_count, checked_options, checked_query, checked_tags, checked_value
 
 MISSING: Final = object()
@@ -156,12 +156,13 @@ class Slots(Guards):
     def undo(self, name: str, *, actor: str = "app") -> Slot:
         """Bring back what `forget` hid in exactly this scope.
 
-        Raises   NotFoundError if nothing is hidden under the name, or its time is over.
+        Raises   NotFoundError if nothing is hidden under the name, or its time is over; NameInvalidError for a part of
+                 a split slot; LimitError if the scope has filled up since.
         """
         name = clean_name(name)
-        hidden = run(self._kit.slots, ListSlots(SlotQuery(self.scope, "exact", forgotten=True)))
-        parts = next((slot.parts for slot in hidden if fold_name(slot.name) == fold_name(name)), 0)
-        names = [name, *part_names(name, parts)]
+        check_no_part(self._kit.slots, self.scope, name, hidden=True)
+        hidden = find_hidden(self._kit.slots, self.scope, name)
+        names = [name, *part_names(name, hidden.parts if hidden is not None else 0)]
         restored = self._kit.slots.batch([RestoreSlot(self.scope, each, actor, self._kit.limits) for each in names])
         return self._whole(restored[0])
 
@@ -197,7 +198,7 @@ class Slots(Guards):
         return [(slot, rank_score(slot, now)) for slot in rank(self.list(), now)[:limit]]
 
     def history(self, name: str) -> list[SlotVersion]:
-        """The kept versions of the slot, oldest first.
+        """The kept versions of the slot, oldest first. Of a split slot: its parts have the text, each its own history.
 
         Raises   NotFoundError if there never was one, or all is erased.
         """
@@ -213,12 +214,18 @@ class Slots(Guards):
         return {slot.name: slot.value for slot in self.list()}
 
     def erase(self, *names: str, within: Literal["exact", "subtree"] = "exact") -> int:
-        """Remove slots with all their versions, for good; without names all of the scope. Returns how many."""
-        cleaned = tuple(clean_name(name) for name in names)
+        """Remove slots with all their versions, for good, hidden ones too; without names all of the scope.
+
+        Returns how many; each part of a split slot counts.
+        Raises   NameInvalidError for a part of a split slot; UsageError for another `within`.
+        """
+        if within not in ("exact", "subtree"):
+            raise UsageError(f"within={within!r}: it is exact or subtree")
         chosen: list[str] = []
-        for name in cleaned:
+        for name in [clean_name(name) for name in names]:
             check_no_part(self._kit.slots, self.scope, name)
-            slot = run(self._kit.slots, GetSlot(self.scope, name))
+            live = run(self._kit.slots, GetSlot(self.scope, name))
+            slot = live or find_hidden(self._kit.slots, self.scope, name)
             chosen += [name, *part_names(name, slot.parts if slot else 0)]
         return run(self._kit.slots, EraseSlots(self.scope, tuple(chosen) if names else None, within))
 

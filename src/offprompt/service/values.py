@@ -96,7 +96,7 @@ def checked_query(names: object, since: object, until: object, within: object) -
     if names is not None and not isinstance(names, str):
         raise UsageError(f"names={names!r}: give a pattern as text, such as names='trip*'")
     for what, value in (("since", since), ("until", until)):
-        if value is not None and not is_number(value):
+        if value is not None and (not is_number(value) or value != value):  # noqa: PLR0124 - NaN differs from itself
             raise UsageError(f"{what}={value!r}: give seconds since 1970, such as datetime.timestamp() returns")
     if within not in WITHIN:
         raise UsageError(f"within={within!r}: it is one of {', '.join(WITHIN)}")
