@@ -100,13 +100,18 @@ class Places:
 
     BLOCK: Final = 256
     _SAFE: Final = re.compile(r"(?<![\\%0-9A-Fa-fu])[^\W\d_]|\n ")
+    # Where all is escaped: before an escape of a character's first byte that is no combining mark, and none half done.
+    _ESCAPED: Final = re.compile(
+        r"(?<!%5C)(?<!%5c)%(?:25)*(?!25)(?:[0-7DdEeFf]|[Cc](?![CcDd]))[0-9a-fA-F]|(?<!\\)\\+[uU](?![dD][c-fC-F])"
+    )
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._starts, self._folded = [0], [0]
         at = 0
         while at < len(text):
-            safe = self._SAFE.search(text, at + self.BLOCK, at + 2 * self.BLOCK)
+            window = at + self.BLOCK, at + 2 * self.BLOCK
+            safe = self._SAFE.search(text, *window) or self._ESCAPED.search(text, *window)
             end = safe.start() if safe else min(at + 2 * self.BLOCK, len(text))
             self._folded.append(self._folded[-1] + len(fold(text[at:end])))
             self._starts.append(end)
