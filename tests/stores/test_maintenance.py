@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sqlite3
 import stat
 import threading
@@ -216,6 +217,19 @@ def test_doctor_sees_a_clock_turned_back(store: SqliteStore, clock: MovedClock) 
     assert state_of(store, "clock") == [("warn", "the newest event is 2.0 h later than now")]
     clock.move(1e12)
     assert state_of(store, "clock")[0][0] == "warn"
+
+
+def test_doctor_sees_a_disk_that_is_nearly_full(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert state_of(store, "disk")[0][0] == "ok"
+    used = shutil.disk_usage("/")
+
+    def nearly_full(_: Path) -> object:
+        return used._replace(free=1_000_000)
+
+    monkeypatch.setattr(shutil, "disk_usage", nearly_full)
+    ((state, what),) = state_of(store, "disk")
+    assert state == "warn"
+    assert what.startswith("1 MiB free")
 
 
 def test_doctor_sees_what_waits_for_a_sweep(store: SqliteStore, clock: MovedClock) -> None:
