@@ -9,7 +9,6 @@ from offprompt.records import JournalEntry, Slot, fold_name
 from offprompt.service.turn import Turn
 from offprompt.wire.handles import Looked, Resolved, at_pointer, resolve_arguments, restore_lookalikes
 from offprompt.wire.places import is_allowed
-from offprompt.wire.scrub import scrub_text
 
 STAND_IN = "~"
 """What stands for a secret while the hosts of a call are looked at: no host has it."""
@@ -61,7 +60,7 @@ class HandleLookup:
             text = next((entry.text for entry in self.departed if entry.key.startswith(body_id)), None)
         if text is None:
             return Looked("not_found")
-        return at_pointer(restore_lookalikes(scrub_text(text, self.turn.hidden)[0]), pointer)
+        return at_pointer(restore_lookalikes(self.turn.scrubber.hide(text)), pointer)
 
     def note(self, resolved: Resolved, where: str) -> None:
         """Events for what was resolved, events and warnings for what was not."""

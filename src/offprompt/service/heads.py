@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
+from typing import Final
 
-from offprompt.records import Head, Json, Slot, compact, text_of
+from offprompt.records import Head, Slot, compact, text_of
+from offprompt.service.scrubber import Scrubber
 from offprompt.service.session_kit import SessionOptions, date_of
 from offprompt.service.turn import Turn
 from offprompt.wire.head import (
@@ -20,7 +21,8 @@ from offprompt.wire.head import (
     memory_tools,
     secret_line,
 )
-from offprompt.wire.scrub import scrub_text
+
+NOTHING_HIDDEN: Final = Scrubber({}, {})
 
 
 def build_head(turn: Turn, options: SessionOptions, nonce: str) -> Head:
@@ -40,12 +42,12 @@ def head_tokens(turn: Turn, head: Head) -> int:
     return turn.kit.tokenizer.count(head.text) + turn.kit.tokenizer.count(compact(list(head.tools)))
 
 
-def shown_value(slot: Slot, hidden: Mapping[str, Json] = MappingProxyType({})) -> ShownValue:
+def shown_value(slot: Slot, scrubber: Scrubber = NOTHING_HIDDEN) -> ShownValue:
     """A slot's value as a frame shows it: what looks like a handle is none; hidden values in it are their handles.
 
     Its source is `tool` where foreign text led to it, whoever wrote it.
     """
-    text = scrub_text(text_of(slot.value), hidden)[0]
+    text = scrubber.hide(text_of(slot.value))
     source = "tool" if slot.trust == "tool" and slot.source != "document" else slot.source
     return ShownValue(slot.name, text, source, date_of(slot.updated_at))
 
@@ -66,7 +68,7 @@ def _off_prompt(turn: Turn, options: SessionOptions, slots: Sequence[Slot], nonc
         instructions += TEXT_ACTIONS[turn.language]
     else:
         tools = tuple(dict(turn.model.shape.tool(spec)) for spec in memory_tools(turn.language))
-    card = card_text([shown_value(slot, turn.hidden) for slot in carded], nonce, turn.language)
+    card = card_text([shown_value(slot, turn.scrubber) for slot in carded], nonce, turn.language)
     return Head(
         text="\n\n".join(part for part in (instructions, directory, card) if part),
         tools=tools,
@@ -83,7 +85,7 @@ def _inline(turn: Turn, slots: Sequence[Slot], nonce: str) -> Head:
     usable = [slot for slot in slots if slot.policy == "never"]
     directory = directory_text([slot_line(turn, slot) for slot in usable], 0, turn.language)
     slots = [slot for slot in slots if slot.policy != "never" and slot.trust == "user"]
-    values = frame([shown_value(slot, turn.hidden) for slot in slots], nonce) if slots else ""
+    values = frame([shown_value(slot, turn.scrubber) for slot in slots], nonce) if slots else ""
     instructions = INLINE[turn.language]
     tools = tuple(dict(turn.model.shape.tool(spec)) for spec in memory_tools(turn.language, inline=True))
     return Head(

@@ -178,7 +178,7 @@ class MemoryActions:
             return Receipt("mem_read", self._say("never", slot.name), ok=False, name=slot.name)
         self.turn.reads[slot.name] = slot.value
         self.turn.issue(slot.name)
-        value = shown_value(slot, self.turn.hidden)
+        value = shown_value(slot, self.turn.scrubber)
         return self._show_text(value, page, foreign=slot.trust == "tool", again=again)
 
     def _answer_now(self, name: str) -> Receipt:

@@ -179,7 +179,7 @@ def with_shown(
     if not fitting:
         return entry
     base = dict(entry.live[0]) if entry.live else message
-    text = frame([shown_value(slot, turn.hidden) for slot in fitting], nonce)
+    text = frame([shown_value(slot, turn.scrubber) for slot in fitting], nonce)
     live = turn.model.shape.attach(text, base, turn.model.profile.placement)
     turn.tainted = turn.tainted or any(slot.trust == "tool" for slot in fitting)
     return replace(entry, live=tuple(live), settled=(base,), shown=tuple(turn.shown[before:]))
@@ -187,7 +187,7 @@ def with_shown(
 
 def _stands(turn: Turn, slot: Slot, head: Head) -> bool:
     """Whether the head holds the slot's value as it is now."""
-    return value_line(shown_value(slot, turn.hidden)) in head.card
+    return value_line(shown_value(slot, turn.scrubber)) in head.card
 
 
 def _own_words(turn: Turn, message: Message) -> str:

@@ -99,7 +99,7 @@ class Session:
         builder = RequestBuilder(turn, record, self._options, self._conversation, sizes)
         prepared = builder.build(given, show)
         self._commit(self._reminded(record, prepared.change))
-        self._without.known = Known(self._conversation, prepared.change.record, turn.secrets)
+        self._without.known = Known(self._conversation, prepared.change.record, turn.scrubber)
         self._without.language = turn.language
         return prepared.request
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from offprompt.records import MEMORY_ACTIONS, Head, Json, Message, Receipt, Reply, SessionRecord, ToolCall
+from offprompt.records import MEMORY_ACTIONS, Head, Message, Receipt, Reply, SessionRecord, ToolCall
 from offprompt.service.conversation import Conversation, Forms, Placed, rendered
+from offprompt.service.scrubber import Scrubber
 from offprompt.service.session_kit import SessionOptions
 from offprompt.wire.actions import parse_actions
 from offprompt.wire.handles import Looked, resolve_arguments, resolve_text
 from offprompt.wire.head import Language, missing_text, receipt_text
-from offprompt.wire.scrub import scrub_text
 from offprompt.wire.shapes import Outgoing, Result, Shape
 
 log = logging.getLogger("offprompt")
@@ -25,7 +25,7 @@ class Known:
 
     conversation: Conversation
     record: SessionRecord
-    secrets: Mapping[str, Json]
+    scrubber: Scrubber
 
 
 @dataclass(slots=True)
@@ -67,8 +67,10 @@ class WithoutMemory:
     def _scrubbed(self, placed: Placed) -> Placed:
         if not placed.new or placed.entry.kind not in ("tool", "assistant") or self.known is None:
             return placed
-        secrets = self.known.secrets
-        message = self.shape.map_text(placed.message, lambda text: scrub_text(text, secrets)[0])
+        scrubber, shape = self.known.scrubber, self.shape
+        message = shape.map_text(placed.message, lambda text: scrubber.scrub(text)[0])
+        calls = {call.call_id: scrubber.arguments(call.arguments) for call in shape.calls(message) if call.call_id}
+        message = shape.with_arguments(message, calls)
         return Placed(message, placed.entry, new=True)
 
     def reply(self, reply: object) -> Reply:

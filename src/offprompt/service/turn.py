@@ -24,12 +24,10 @@ from offprompt.records import (
     text_of,
 )
 from offprompt.service.asked import Asked
+from offprompt.service.scrubber import Scrubber
 from offprompt.service.session_kit import Model, SessionKit
 from offprompt.service.slots import Slots
-from offprompt.wire.handles import format_handle
 from offprompt.wire.head import Language
-from offprompt.wire.leaks import LeakIndex
-from offprompt.wire.scrub import scrub_arguments, scrub_text
 
 NAME_ROOM = 58
 """Characters of a name that leave room for a version behind it."""
@@ -63,7 +61,7 @@ class Turn:
     _slots: list[Slot] | None = None
     _hidden: dict[str, Json] | None = None
     _secrets: dict[str, Json] | None = None
-    _index: LeakIndex | None = None
+    _scrubber: Scrubber | None = None
 
     @classmethod
     def of(cls, kit: SessionKit, record: SessionRecord, model: Model, digest: Callable[[str], str]) -> Turn:
@@ -110,7 +108,7 @@ class Turn:
 
     def changed(self) -> None:
         """Slots were written: read them again."""
-        self._slots = self._hidden = self._secrets = self._index = None
+        self._slots = self._hidden = self._secrets = self._scrubber = None
 
     @property
     def values(self) -> dict[str, str]:
@@ -143,27 +141,21 @@ class Turn:
             self._hidden = hidden
         return self._hidden
 
-    def scrub(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """Foreign text with stored values as handles, secrets also where they are encoded; and the names found.
+    @property
+    def scrubber(self) -> Scrubber:
+        """What keeps stored values out of texts that come from elsewhere, and secrets out of what is shown."""
+        if self._scrubber is None:
+            self._scrubber = Scrubber(self.hidden, self.secrets)
+        return self._scrubber
 
-        Other values only as they are: an encoded one is rare, and what looks like it may be the tool's own.
-        """
-        clean, names = scrub_text(text, self.secrets, parted=self.hidden)
-        if self._index is None:
-            self._index = LeakIndex()
-            for name, value in self.hidden.items():
-                self._index.add(name, text_of(value), secret=True)
-        leaks = self._index.find(clean)
-        for leak in reversed(leaks):
-            clean = clean[: leak.start] + format_handle(leak.name) + clean[leak.end :]
-        return clean, tuple(dict.fromkeys((*names, *(leak.name for leak in leaks))))
+    def scrub(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """Foreign text with stored values as handles, and the names found."""
+        return self.scrubber.scrub(text)
 
     def scrubbed_arguments(self, message: Message) -> dict[str, str]:
         """The arguments of a message's calls that hold such values, by call id, with handles in their place."""
         calls = [(call.call_id, call.arguments) for call in self.model.shape.calls(message)]
-        scrubbed = {
-            call_id: scrub_arguments(text, self.secrets, parted=self.hidden)[0] for call_id, text in calls if call_id
-        }
+        scrubbed = {call_id: self.scrubber.arguments(text) for call_id, text in calls if call_id}
         return {call_id: scrubbed[call_id] for call_id, text in calls if call_id and scrubbed[call_id] != text}
 
     def is_foreign(self, name: str) -> bool:
