@@ -23,7 +23,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def _replayed(turns: int, *, sheet: str = "default", context_tokens: int = 10**9) -> Replayed:
     kinds = ("user", "assistant")
-    messages = tuple(LoggedMessage(kinds[at % 2], "words 词语 " * 60) for at in range(2 * turns))  # pyright: ignore[reportArgumentType]
+    messages = tuple(LoggedMessage(kinds[at % 2], "words 词语 " * 60) for at in range(2 * turns))
     rules = Rules(sheet=named_sheet(sheet, builtin_sheets()), context_tokens=context_tokens)
     return simulate([Conversation("c", "system " * 1200, messages)], tokenizer_for(), rules)
 

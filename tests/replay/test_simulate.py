@@ -28,7 +28,7 @@ def _replay(*conversations: Conversation, **more: object) -> Replayed:
 
 def _talk(*texts: str, system: str = "sys") -> Conversation:
     kinds = ("user", "assistant")
-    messages = tuple(LoggedMessage(kinds[at % 2], text) for at, text in enumerate(texts))  # pyright: ignore[reportArgumentType]
+    messages = tuple(LoggedMessage(kinds[at % 2], text) for at, text in enumerate(texts))
     return Conversation("talk", system, messages)
 
 

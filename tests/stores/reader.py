@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _number(value: object) -> int:
-    if not isinstance(value, dict) or value["text"] != "值" * (value["number"] % 300):  # type: ignore[index]
+    if not isinstance(value, dict) or value["text"] != "值" * (value["number"] % 300):
         raise SystemExit("a value that nobody wrote")
     return int(value["number"])  # type: ignore[arg-type]
 

@@ -233,6 +233,6 @@ def test_a_session_talks_through_it(wire: Any) -> None:
         messages.append({"role": "user", "content": words})
         reply = session.complete(upstream, messages)
         messages += reply.messages
-    assert reply.text == "Your name is Ada."  # type: ignore[possibly-undefined]
+    assert reply.text == "Your name is Ada."
     assert upstream.faults == []
     assert len(upstream.requests) >= 3

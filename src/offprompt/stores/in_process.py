@@ -187,7 +187,7 @@ class InProcessStore:
     def _open(self) -> threading.RLock:
         if self._is_closed:
             raise UsageError("this store is closed; open it again")
-        return self._lock  # type: ignore[return-value]  # RLock is a function to the type checker
+        return self._lock
 
 
 class _Table:

@@ -122,7 +122,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _complain(text: str) -> None:
-    if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison] - it is, when it is closed
+    if sys.stderr is not None:
         with contextlib.suppress(OSError):
             sys.stderr.write(f"agent_log: {text}\n")
 
