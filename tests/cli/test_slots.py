@@ -161,3 +161,11 @@ def test_erase_asks_and_then_leaves_no_history(run: Run) -> None:
 def test_shared_memory_is_read_by_all(run: Run) -> None:
     assert run("write hours 9-17 --shared").code == 0
     assert run("read hours --user anyone").out == "9-17\n"
+
+
+def test_history_shows_the_values_of_a_secret_only_when_asked(run: Run) -> None:
+    run("write api_key Zx9-hunter2-qwerty --policy never --user a")
+    for more in ("", " --json"):
+        assert "hunter2" not in run("slot history api_key --user a" + more).out
+        assert "hunter2" in run("slot history api_key --values --user a" + more).out
+    assert "value" not in run("slot history api_key --user a --json").document["versions"][0]

@@ -93,16 +93,19 @@ def place_json(place: Place) -> dict[str, str]:
     return {"tool": place.tool, "argument": place.argument} | ({"host": place.host} if place.host else {})
 
 
-def version_json(version: SlotVersion) -> dict[str, Any]:
-    """A version of a slot as a document."""
-    return {
-        "version": version.version,
-        "value": version.value,
-        "policy": version.policy,
-        "trust": version.trust,
-        "source": version.source,
-        "actor": version.actor,
-        "written_at": version.written_at,
-        "bytes": version.bytes,
-        "outcome": version.outcome,
-    }
+def version_json(version: SlotVersion, *, secret: bool = False) -> dict[str, Any]:
+    """A version of a slot as a document; the value of a `never` slot only if `secret`, else there is none."""
+    shown = secret or version.policy != "never"
+    return (
+        {"version": version.version}
+        | ({"value": version.value} if shown else {})
+        | {
+            "policy": version.policy,
+            "trust": version.trust,
+            "source": version.source,
+            "actor": version.actor,
+            "written_at": version.written_at,
+            "bytes": version.bytes,
+            "outcome": version.outcome,
+        }
+    )

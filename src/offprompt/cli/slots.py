@@ -21,6 +21,8 @@ slots = typer.Typer(name="slot", help="Named values of one scope: exact state.",
 
 JSON_WAY_OUT: Final = "quote it for your shell, as in '{\"a\": 1}', or leave out --json-value"
 
+HIDDEN: Final = "<hidden>"
+
 Name = Annotated[str, typer.Argument(help="The slot's name.")]
 
 
@@ -135,16 +137,28 @@ def rank(call: Call, *, limit: Annotated[int | None, typer.Option(help="The best
 
 
 @command(slots, "history")
-def history(call: Call, name: Name) -> None:
-    """The kept versions of a slot, oldest first."""
+def history(
+    call: Call,
+    name: Name,
+    *,
+    values: Annotated[bool, typer.Option("--values", help="The values of secrets too.")] = False,
+) -> None:
+    """The kept versions of a slot, oldest first; of a secret without their values."""
     with call.scope() as scope:
         versions = scope.slots.history(name)
     heads = [call.say(head) for head in ("version", "written", "source", "trust", "outcome", "value")]
     rows = [
-        [one.version, moment(one.written_at), one.source, one.trust, one.outcome, shortened(text_of(one.value))]
+        [
+            one.version,
+            moment(one.written_at),
+            one.source,
+            one.trust,
+            one.outcome,
+            HIDDEN if one.policy == "never" and not values else shortened(text_of(one.value)),
+        ]
         for one in versions
     ]
-    call.put({"name": name, "versions": [version_json(one) for one in versions]}, table(heads, rows))
+    call.put({"name": name, "versions": [version_json(one, secret=values) for one in versions]}, table(heads, rows))
 
 
 @command(slots, "snapshot")
@@ -209,7 +223,7 @@ def stdin_text(name: str) -> str:
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="strict")
     try:
-        text = "" if stream is None else stream.read()  # pyright: ignore[reportUnnecessaryComparison]
+        text = "" if stream is None else stream.read()
     except UnicodeDecodeError as exc:
         raise UsageError(
             f"stdin is not {exc.encoding} text (byte {exc.start + 1}); set PYTHONIOENCODING=utf-8, or give a --file"
