@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -65,8 +65,12 @@ class MemoryActions:
             "mem_forget": self._forget,
             "mem_search": self._search,
         }
+        receipt = self._ran(runs[action.name], action, index)
+        return replace(receipt, text=self.turn.mask(receipt.text), name=self.turn.mask(receipt.name))
+
+    def _ran(self, run: Callable[[Action, int], Receipt], action: Action, index: int) -> Receipt:
         try:
-            return runs[action.name](action, index)
+            return run(action, index)
         except BackendError as exc:
             self.turn.warnings.append(f"{action.name}: {exc}")
             return Receipt(action.name, receipt_text("trouble", self.turn.language), ok=False)

@@ -132,7 +132,7 @@ class ReplyReader:
     def _warnings(self) -> tuple[str, ...]:
         """What went wrong with the request, then with the reply; each once."""
         asked = self._record.pending.warnings if self._record.pending is not None else ()
-        return tuple(dict.fromkeys((*asked, *self._turn.warnings)))
+        return tuple(dict.fromkeys((*asked, *self._turn.told)))
 
     def _has_client_calls(self, message: Message) -> bool:
         return any(call.name not in MEMORY_ACTIONS for call in self._shape.calls(message))
@@ -168,7 +168,7 @@ class ReplyReader:
             if action.name == "mem_write" and receipt.ok:
                 self._work.written.append((action, receipt.name))
         for refusal in parsed.refused:
-            text = receipt_text("refused", self._turn.language, name=refusal.why)
+            text = receipt_text("refused", self._turn.language, name=self._turn.mask(refusal.why))
             self._turn.event("action.refused", refusal.name, outcome="UsageError", why=refusal.why)
             self._work.receipts.append(Receipt(refusal.name, text, ok=False))
             self._work.answers.append(Answer(refusal.call_id, text, text, ok=False))
@@ -201,7 +201,7 @@ class ReplyReader:
             resolved = self._lookup.resolve_call(call.name, call.arguments)
             self._lookup.note(resolved, f"argument of {call.name}")
             if resolved.bad:
-                text = receipt_text("bad_handle", self._turn.language, name=resolved.bad[0].text)
+                text = receipt_text("bad_handle", self._turn.language, name=self._turn.mask(resolved.bad[0].text))
                 self._work.answers.append(Answer(call.call_id, text, text, ok=False))
                 continue
             self._work.tool_calls.append(ToolCall(call.call_id, call.name, resolved.text))
@@ -312,7 +312,7 @@ class ReplyReader:
                 out=message_size(raw.message, self._shape, turn.kit.tokenizer),
                 usage=raw.usage,
                 sheet=turn.model.sheet,
-                warnings=tuple(turn.warnings),
+                warnings=turn.told,
             )
             ledger = (closed,)
             record = replace(record, last_hash=closed.hash, pending=None)

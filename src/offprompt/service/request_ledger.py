@@ -124,7 +124,7 @@ class RequestLedger:
             unproven=tuple(unproven(values)),
             cut=cut,
             stubbed=stubbed,
-            warnings=tuple(turn.warnings),
+            warnings=turn.told,
             last=self.layout.placed[-1].entry.key,
         )
 

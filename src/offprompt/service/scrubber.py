@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from offprompt.records import Json, as_dict, as_list, compact, text_of
-from offprompt.wire.handles import MAX_BODY_CHARS, format_handle
-from offprompt.wire.leaks import LeakIndex
+from offprompt.records import Json, as_dict, as_list, compact
 from offprompt.wire.scrub import scrub_arguments, scrub_text
-from offprompt.wire.thresholds import provable
+from offprompt.wire.spelled import Spelled
 
 
 @dataclass(slots=True)
@@ -25,8 +23,7 @@ class Scrubber:
 
     hidden: Mapping[str, Json] = field(repr=False)
     others: Mapping[str, Json] = field(repr=False)
-    _index: LeakIndex | None = field(default=None, repr=False)
-    _named: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]], repr=False)
+    _spelled: Spelled | None = field(default=None, repr=False)
 
     def scrub(self, text: str) -> tuple[str, tuple[str, ...]]:
         """The text with handles in place of values, and the names of those found."""
@@ -53,52 +50,9 @@ class Scrubber:
         return clean if decoded == value else compact(decoded)
 
     def _decoded(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """The text without secrets that are encoded, folded or there in part; where some overlap, all their handles."""
-        if not self.hidden:
-            return text, ()
-        if self._index is None:
-            self._index = self._built()
-        pieces: list[str] = []
-        names: dict[str, None] = {}
-        last = 0
-        spans: list[tuple[int, int, dict[str, None]]] = []
-        for leak in self._index.find(text):
-            name, handle = self._named[leak.name]
-            names[name] = None
-            if spans and leak.start < spans[-1][1]:
-                start, end, handles = spans.pop()
-                spans.append((start, max(end, leak.end), {**handles, handle: None}))
-            else:
-                spans.append((leak.start, leak.end, {handle: None}))
-        for start, end, handles in spans:
-            pieces += [text[last:start], " ".join(handles)]
-            last = end
-        return "".join([*pieces, text[last:]]), tuple(names)
-
-    def _built(self) -> LeakIndex:
-        index = LeakIndex()
-        for name, value in self.hidden.items():
-            for pointer, text in [("", text_of(value)), *_parts(value)]:
-                key = f"{name}#{pointer}"
-                handle = format_handle(name, pointer)
-                self._named[key] = name, handle if len(handle) <= MAX_BODY_CHARS else format_handle(name)
-                index.add(key, text, secret=True)
-        return index
-
-
-def _parts(value: Json) -> Iterator[tuple[str, str]]:
-    """The texts and numbers in a JSON value that are long enough to be looked for, with their pointers."""
-    waiting: list[tuple[str, object]] = [("", value)]
-    while waiting:
-        pointer, part = waiting.pop()
-        members, items = as_dict(part), as_list(part)
-        if members is not None:
-            keys = ((key.replace("~", "~0").replace("/", "~1"), item) for key, item in members.items())
-            waiting += [(f"{pointer}/{key}", item) for key, item in keys]
-        elif items is not None:
-            waiting += [(f"{pointer}/{at}", item) for at, item in enumerate(items)]
-        elif pointer and isinstance(part, (str, int, float)) and provable(text := text_of(part)):
-            yield pointer, text
+        if self._spelled is None:
+            self._spelled = Spelled(self.hidden.items())
+        return self._spelled.replaced(text)
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:

@@ -187,7 +187,18 @@ class Turn:
 
     def event(self, op: str, name: str = "", *, why: str = "", outcome: str = "ok") -> None:
         """Note an operation; never a value."""
+        name, why = self.mask(name), self.mask(why)
         self.events.append(Event(self.now, self.scope, op, "session", name[:64], outcome=outcome, why=why[:200]))
+
+    def mask(self, text: str) -> str:
+        """A text that tells of what a model wrote, with handles in place of secrets: it may have written one."""
+        known = not text or any(text == slot.name for slot in self.stored)
+        return text if known else self.scrubber.mask(text)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The warnings, without secrets."""
+        return tuple(map(self.mask, self.warnings))
 
 
 def _long(text: str) -> bool:

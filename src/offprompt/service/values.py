@@ -31,7 +31,8 @@ def checked_value(name: str, value: object) -> Json:
         if isinstance(exc, UsageError):
             raise
         kind = type(value).__name__
-        raise UsageError(f"the value for slot {name!r} (a {kind}) is not JSON: {_cause(exc)}; {way_out}") from exc
+        # The cause holds the value, and what reports errors prints causes.
+        raise UsageError(f"the value for slot {name!r} (a {kind}) is not JSON: {_cause(exc)}; {way_out}") from None
     return value  # type: ignore[return-value]
 
 

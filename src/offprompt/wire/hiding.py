@@ -11,6 +11,7 @@ from typing import Any, Final
 from offprompt.errors import NameInvalidError
 from offprompt.records import Json, as_dict, as_list, canonical, compact, text_of
 from offprompt.wire.handles import find_handles, format_handle
+from offprompt.wire.spelled import Spelled
 
 MIN_LEAF_CHARS: Final = 4
 MIN_CHARS: Final = 3
@@ -32,7 +33,7 @@ class Hider:
     """Replaces values in texts by their handles.
 
     Secrets   each form of the value (as it is, JSON-escaped, compact, canonical), and each text of 4 characters or
-              more inside a JSON value, whatever its case below 64 characters.
+              more inside a JSON value, whatever its case; in any other spelling and in parts as `Spelled` finds them.
     Others    whole values of 3 characters (2 Han) or more; below 8 only where no word goes on at their edges. Not
               inside of handles.
     Cost      O(n · values).
@@ -41,11 +42,12 @@ class Hider:
     def __init__(self, values: Iterable[Hidden], *, secrets_only: bool = False) -> None:
         all_values = list(values)
         self._secret = _Table([one for one in all_values if one.secret])
+        self._spelled = Spelled((one.name, one.value) for one in all_values if one.secret)
         self._others = _Table([] if secrets_only else [one for one in all_values if not one.secret])
 
     def __call__(self, text: str) -> str:
         """The text with handles in place of values."""
-        text = self._secret.replaced(text)
+        text = self._spelled.replaced(self._secret.replaced(text))[0]
         pieces: list[str] = []
         at = 0
         for handle in find_handles(text):

@@ -1,0 +1,81 @@
+"""Secrets in a text become handles however they are spelled: encoded, folded, in part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from offprompt.errors import NameInvalidError
+from offprompt.records import Json, as_dict, as_list, text_of
+from offprompt.wire.handles import MAX_BODY_CHARS, format_handle
+from offprompt.wire.leaks import LeakIndex
+from offprompt.wire.thresholds import provable
+
+NAMELESS = "[value]"
+"""What stands for a secret whose name makes no handle."""
+
+
+class Spelled:
+    """Looks for secrets as `LeakIndex` does, for those in JSON also by each text and number that is long enough.
+
+    Cost   as `LeakIndex`; it is built at the first text.
+    """
+
+    def __init__(self, values: Iterable[tuple[str, Json]]) -> None:
+        self._values = tuple(values)
+        self._named: dict[str, tuple[str, str]] = {}
+        self._index: LeakIndex | None = None
+
+    def replaced(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """The text with handles, and the names of what was found; where finds overlap, all their handles."""
+        if not self._values:
+            return text, ()
+        if self._index is None:
+            self._index = self._built()
+        spans: list[tuple[int, int, dict[str, None]]] = []
+        names: dict[str, None] = {}
+        for leak in self._index.find(text):
+            name, handle = self._named[leak.name]
+            names[name] = None
+            if spans and leak.start < spans[-1][1]:
+                start, end, handles = spans.pop()
+                spans.append((start, max(end, leak.end), {**handles, handle: None}))
+            else:
+                spans.append((leak.start, leak.end, {handle: None}))
+        pieces: list[str] = []
+        last = 0
+        for start, end, handles in spans:
+            pieces += [text[last:start], " ".join(handles)]
+            last = end
+        return "".join([*pieces, text[last:]]), tuple(names)
+
+    def _built(self) -> LeakIndex:
+        index = LeakIndex()
+        for at, (name, value) in enumerate(self._values):
+            for pointer, text in [("", text_of(value)), *_parts(value)]:
+                key = f"{at}#{pointer}"
+                self._named[key] = name, _handle(name, pointer)
+                index.add(key, text, secret=True)
+        return index
+
+
+def _handle(name: str, pointer: str) -> str:
+    try:
+        handle = format_handle(name, pointer)
+        return handle if len(handle) <= MAX_BODY_CHARS else format_handle(name)
+    except NameInvalidError:
+        return NAMELESS
+
+
+def _parts(value: Json) -> Iterator[tuple[str, str]]:
+    """The texts and numbers in a JSON value that are long enough to be looked for, with their pointers."""
+    waiting: list[tuple[str, object]] = [("", value)]
+    while waiting:
+        pointer, part = waiting.pop()
+        members, items = as_dict(part), as_list(part)
+        if members is not None:
+            keys = ((key.replace("~", "~0").replace("/", "~1"), item) for key, item in members.items())
+            waiting += [(f"{pointer}/{key}", item) for key, item in keys]
+        elif items is not None:
+            waiting += [(f"{pointer}/{at}", item) for at, item in enumerate(items)]
+        elif pointer and isinstance(part, (str, int, float)) and provable(text := text_of(part)):
+            yield pointer, text
