@@ -66,6 +66,8 @@ class MemoryActions:
             "mem_search": self._search,
         }
         receipt = self._ran(runs[action.name], action, index)
+        if receipt.ok:
+            return receipt
         return replace(receipt, text=self.turn.mask(receipt.text), name=self.turn.mask(receipt.name))
 
     def _ran(self, run: Callable[[Action, int], Receipt], action: Action, index: int) -> Receipt:

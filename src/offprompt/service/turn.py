@@ -187,7 +187,9 @@ class Turn:
 
     def event(self, op: str, name: str = "", *, why: str = "", outcome: str = "ok") -> None:
         """Note an operation; never a value."""
-        name, why = self.mask(name), self.mask(why)
+        if outcome != "ok":
+            # What went well names slots that are there; what did not may quote the model.
+            name, why = self.mask(name), self.mask(why)
         self.events.append(Event(self.now, self.scope, op, "session", name[:64], outcome=outcome, why=why[:200]))
 
     def mask(self, text: str) -> str:
