@@ -63,15 +63,15 @@ def script(rng: random.Random, number: int, written: list[str]) -> list[str | Sa
 
 @pytest.fixture
 def small() -> Iterator[BoundScope]:
-    """A window so small that many cuts fall into the test."""
-    with offprompt.open(":memory:", window_high_tokens=1500, window_low_tokens=700) as opened:
+    """A window so small that many cuts fall into the test; room for short values and writes beside 64 long ones."""
+    with offprompt.open(":memory:", max_slots=80, window_high_tokens=1500, window_low_tokens=700) as opened:
         yield opened.scope(user="alice")
 
 
 @pytest.mark.parametrize("seed", [1])
 def test_no_run_of_a_value_in_any_request(talk: NewTalk, small: BoundScope, wire: Wire, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311 - a script, not a secret
-    values = [text(rng, 4096, chinese=number % 2 == 1) for number in range(60)]
+    values = [text(rng, 4096, chinese=number % 2 == 1) for number in range(64)]
     values += [text(rng, size, chinese=False) for size in (8, 11, 23, 40)]
     for number, value in enumerate(values):
         small.write(f"slot{number}", value)
