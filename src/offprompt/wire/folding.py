@@ -38,7 +38,6 @@ def _table() -> bytes:
 
 _FOLD: Final = _table()
 _DROPPED: Final = bytes([*range(0x21), 0x7F, *b"\\+-"])
-KEPT_ASCII: Final = frozenset(range(0x80)) - frozenset(_DROPPED)
 
 
 def fold(text: str) -> bytes:
@@ -55,11 +54,6 @@ def fold(text: str) -> bytes:
     if not raw.isascii():
         raw = _plain_letters(raw)
     return raw.translate(_FOLD, _DROPPED)
-
-
-def fold_bytes(raw: bytes) -> bytes:
-    """The same for UTF-8, valid or not."""
-    return fold(raw.decode("utf-8", "surrogateescape"))
 
 
 def _spaceless(text: str) -> str:

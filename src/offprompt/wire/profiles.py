@@ -43,8 +43,3 @@ def profile_for(model: str) -> Profile:
     """The first profile whose pattern is found in the model's name; a general one if none is."""
     wanted = model.lower()
     return next((each for each in PROFILES if re.search(each.pattern, wanted)), Profile(""))
-
-
-def shape_for(wire: str) -> Shape:
-    """The wire's shape; KeyError for a name that is not one of `SHAPES`."""
-    return SHAPES[wire]
