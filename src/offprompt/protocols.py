@@ -16,6 +16,7 @@ from offprompt.records import (
     SessionRecord,
     SlotOp,
 )
+from offprompt.records.redaction import Redacted
 
 R = TypeVar("R")
 
@@ -47,6 +48,18 @@ class Tokenizer(Protocol):
 
     def clip(self, text: str, max_tokens: int) -> str:
         """The longest prefix of the text that ends between characters and has at most that many tokens."""
+        ...
+
+
+class Redactor(Protocol):
+    """What takes out of a text what may not be stored; it runs before the journal and before anything is derived."""
+
+    def redact(self, text: str) -> Redacted:
+        """The text with a mark in place of each find, and the finds as places in the text as it was, in order.
+
+        Rules    marks say in the text's language what was given; redacting a redacted text changes nothing.
+        Raises   nothing, whatever the text.
+        """
         ...
 
 

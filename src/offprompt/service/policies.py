@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from offprompt.privacy.keys import SECRET_VALUE
 from offprompt.records import Policy, Slot, Trust, fold_name
 from offprompt.wire.asking import idea_of
 
@@ -65,14 +66,6 @@ PROFILE_IDEAS: Final = frozenset(
 )
 """What says who somebody is, of the ideas that `wire.asking` knows; not what a task is about."""
 
-SECRET_VALUE: Final = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
-    r"|(?<![A-Za-z0-9])(?:sk|pk|rk)[-_](?:[a-z]+[-_])?[A-Za-z0-9_-]{16,}"
-    r"|(?<![A-Za-z0-9])(?:ghp|gho|ghs|glpat|xox[abps])[-_][A-Za-z0-9_-]{16,}"
-    r"|(?<![A-Z0-9])AKIA[A-Z0-9]{16}(?![A-Z0-9])"
-    r"|(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
-    re.ASCII,
-)
 LOOKALIKES: Final = str.maketrans("аеоріѕсухкмтвнαονικρτυ", "aeopiscyxkmtbhaovikptu")
 WORD: Final = re.compile(r"[^\W\d_]+")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from offprompt.privacy.keys import SECRET_VALUE
 from offprompt.protocols import SlotStore, run
 from offprompt.records import (
     Event,
@@ -23,7 +24,7 @@ from offprompt.records import (
     text_of,
 )
 from offprompt.service.answer_check import turn_flags
-from offprompt.service.policies import SECRET_VALUE, is_secret
+from offprompt.service.policies import is_secret
 from offprompt.service.stored_session import Round, StoredSession, StoredTurn
 from offprompt.wire.contradiction import Contradiction
 from offprompt.wire.hiding import Hidden, Hider
