@@ -12,6 +12,9 @@ from offprompt.records import Message, as_dict, as_list, canonical, compact
 from offprompt.wire.profiles import SHAPES
 from offprompt.wire.shapes import Shape
 
+OURS: Final = "[memory]\n"
+"""How the answer to a call in text begins."""
+
 _FRAME: Final = re.compile(r"<memory [^>\n]*>\n(.*?)\n</memory [^>\n]*>\n*", re.DOTALL)
 _NAME_EN: Final = r"[^\W\d_][\w'’-]*(?: [A-Z][\w'’-]*)*"
 _NAME_ZH: Final = r"[\u3400-\u9fff·]{2,8}"
@@ -54,12 +57,17 @@ CHAT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What the script read in one request."""
+class Seen:
+    """What a stand-in read in one request.
+
+    user      the newest words of the user. frames: what is shown to the turn. results: of all calls; answered: of the
+              turn's own. said: earlier words of the user. tools: offered. called: in this turn.
+    """
 
     user: str
     frames: str
     results: tuple[str, ...]
+    answered: tuple[str, ...]
     system: str
     said: tuple[str, ...]
     tools: frozenset[str]
@@ -67,6 +75,7 @@ class _Seen:
 
     @property
     def chinese(self) -> bool:
+        """Whether the user writes Chinese."""
         return re.search(r"[\u3400-\u9fff]", self.user) is not None
 
 
@@ -107,7 +116,7 @@ class ScriptedModel:
     __call__ = create
 
     def _call_or(
-        self, request: Mapping[str, Any], seen: _Seen, name: str, arguments: Mapping[str, str], text: str
+        self, request: Mapping[str, Any], seen: Seen, name: str, arguments: Mapping[str, str], text: str
     ) -> dict[str, Any]:
         """The call, once in a turn and where the tool is offered; else the text."""
         if not self.calls_tools or name not in seen.tools or name in seen.called:
@@ -134,11 +143,15 @@ class ScriptedModel:
         return {**head, "content": content, "stop_reason": stop}
 
 
-def read_request(request: Mapping[str, Any], shape: Shape) -> _Seen:
+def read_request(request: Mapping[str, Any], shape: Shape) -> Seen:
     """The request's parts as the script needs them; a turn begins at the newest words of the user."""
     messages: list[Message] = [as_dict(each) or {} for each in as_list(request.get("messages")) or []]
     own = [shape.kind(each) == "user" for each in messages]
-    words = [_FRAME.sub("", shape.text(each)).strip() if mine else "" for each, mine in zip(messages, own, strict=True)]
+    ours = [mine and shape.text(each).startswith(OURS) for each, mine in zip(messages, own, strict=True)]
+    words = [
+        _FRAME.sub("", shape.text(each)).strip() if mine and not answer else ""
+        for each, mine, answer in zip(messages, own, ours, strict=True)
+    ]
     begun = max((at for at, text in enumerate(words) if text), default=0)
     first = begun
     while first > 0 and own[first - 1] and not words[first - 1]:
@@ -146,10 +159,12 @@ def read_request(request: Mapping[str, Any], shape: Shape) -> _Seen:
     turn = messages[first:]
     frames = [part for each in turn for part in _FRAME.findall(shape.text(each))]
     calls = [call.name for each in turn if shape.kind(each) == "assistant" for call in shape.calls(each)]
-    return _Seen(
+    in_text = [shape.text(each) for each, answer in zip(turn, ours[first:], strict=True) if answer]
+    return Seen(
         words[begun] if words else "",
         "\n".join(frames),
         tuple(result.text for each in messages for result in shape.results(each)),
+        (*(result.text for each in turn for result in shape.results(each)), *in_text),
         "\n".join([_system(request), *(shape.text(each) for each in messages if shape.kind(each) == "system")]),
         tuple(text for text in words[:begun] if text),
         frozenset(_tool_names(as_list(request.get("tools")) or [])),
@@ -157,7 +172,7 @@ def read_request(request: Mapping[str, Any], shape: Shape) -> _Seen:
     )
 
 
-def found_value(fact: Fact, seen: _Seen) -> str | None:
+def found_value(fact: Fact, seen: Seen) -> str | None:
     """The fact's value where it stands in the request, or None: shown, read, listed, or said before."""
     line = re.compile(rf"^{re.escape(fact.slot)}(?: \([^)\n]*\))?:[ \n](\S.*)$", re.MULTILINE)
     for text in (seen.frames, *reversed(seen.results), seen.system):
