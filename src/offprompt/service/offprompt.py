@@ -18,6 +18,7 @@ from offprompt.service.slot_writer import Kit
 from offprompt.service.slots import Slots
 from offprompt.service.values import checked_count, checked_tools
 from offprompt.wire.prices import PriceSheet
+from offprompt.wire.shapes import Wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class BoundScope:
         session_id: str,
         *,
         model: str = "",
-        wire: Literal["openai", "anthropic"] | None = None,
+        wire: Wire | None = None,
         system: str = "",
         tools: list[dict[str, Any]] | None = None,
         context_tokens: int | None = None,
@@ -70,7 +71,8 @@ class BoundScope:
         """The conversation of that id in this scope, new or gone on with; any process may go on with it.
 
         model           sets tokenizer, price sheet, context size and wire; it is passed on in `prepare`.
-        wire            `openai` chat completions or `anthropic` messages; None: by the model's name.
+        wire            `openai` chat completions, `anthropic` messages, or `responses`, OpenAI's other API; None: by
+                        the model's name, and for OpenAI's models chat completions.
         system, tools   the application's own, sent before ours and never changed.
         context_tokens  of the model; None: what its profile says.
         policy          what leaves the prompt of the history; see docs/policies.md.

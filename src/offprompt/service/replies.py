@@ -39,7 +39,7 @@ from offprompt.wire.streams import CUT
 
 MAX_ROUNDS: Final = 8
 ASKING: Final = ("mem_read", "mem_search")
-CUT_OFF: Final = ("length", "max_tokens", CUT)
+CUT_OFF: Final = ("length", "max_tokens", "max_output_tokens", CUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class ReplyReader:
         if not parent:
             raise UsageError("absorb came before prepare; call prepare(messages) and send what it returns first")
         key = self._conversation.reply_key(parent, raw.message)
-        cut = {"stop_reason": "max_tokens"} if raw.finish in CUT_OFF else {}
+        cut = {"stop_reason": "max_tokens", "status": "incomplete"} if raw.finish in CUT_OFF else {}
         parsed = parse_actions({**raw.message, **cut})
         known = self._conversation.by_key.get(key)
         before = self._conversation.after(self._record.turn_key, parent)
@@ -289,7 +289,8 @@ class ReplyReader:
         own = self._conversation.after(self._record.base, parent) if parent != self._record.base else []
         joined = bool(self._work.tool_calls) and self._shape.name == "anthropic"
         shown = [*own, *(entries[:1] if joined else entries)]
-        return [dict(entry.resolved or (entry.live[0] if entry.live else entry.message)) for entry in shown]
+        forms = [dict(entry.resolved or (entry.live[0] if entry.live else entry.message)) for entry in shown]
+        return [message for form in forms for message in self._shape.spread(form)]
 
     def _warn(self, raw: RawReply, parsed: Parsed) -> None:
         if raw.finish in CUT_OFF:

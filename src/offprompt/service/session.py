@@ -21,7 +21,7 @@ from offprompt.service.streamed import Lookups, StreamedReply, StreamReader
 from offprompt.service.trouble import Known, WithoutMemory, nothing
 from offprompt.service.turn import Turn
 from offprompt.wire.head import missing_text
-from offprompt.wire.shapes import check_content, plain
+from offprompt.wire.shapes import plain
 
 FORGOTTEN = (
     "the last reply is not among the messages, so the model does not know what it said or saved; "
@@ -48,7 +48,9 @@ class Session:
     def prepare(self, messages: Sequence[Any], *, show: Sequence[str] = ()) -> dict[str, Any]:
         """Keyword arguments for the client's call: model, messages, tools (Anthropic: system, max_tokens).
 
-        messages  the conversation so far, as dicts or SDK objects; the whole of it each time.
+        messages  the conversation so far, as dicts or SDK objects (of responses: its items); the whole of it each
+                  time.
+                  For responses the keyword is `input`.
         show      slots whose value the model shall see in this turn, whatever the user asks.
         Stored    before it returns: the messages, how they are sent, the request's ledger entry.
         Trouble   if the store fails, the client's messages go as they are and the reply's warnings say so; with the
@@ -68,15 +70,13 @@ class Session:
             return request
 
     def _given(self, messages: Sequence[Any], show: Sequence[str]) -> list[dict[str, Any]]:
-        """The messages as plain data, checked as far as any wire goes."""
+        """The messages as plain data, in the session's form."""
         if isinstance(show, str):
             raise UsageError(f"show={show!r} is one text; pass a list, such as show=[{show!r}]")
         if isinstance(messages, (str, Mapping)) or not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("messages is not a list; pass the whole conversation, such as [{'role': 'user', …}]")
         given = [plain(message, f"messages[{at}]") for at, message in enumerate(messages)]
-        for at, message in enumerate(given):
-            check_content(message, at)
-        return given
+        return self._model.shape.gather(given)
 
     def _reminded(self, before: SessionRecord, change: SessionChange) -> SessionChange:
         """The change, with a warning if the application left out the reply that it was given last."""
@@ -137,7 +137,7 @@ class Session:
                 if self._kit.settings.on_trouble == "raise":
                     raise
                 self._without.cause = f"memory is not available, this reply was not recorded: {exc}"
-        return StreamReader("anthropic" if self._model.shape.name == "anthropic" else "openai", before, self._absorb)
+        return StreamReader(self._model.shape.name, before, self._absorb)
 
     def _absorb(self, reply: object) -> tuple[Reply, Lookups]:
         with self._exclusive():

@@ -13,7 +13,7 @@ from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer
 from offprompt.service.slot_writer import Kit
 from offprompt.wire.prices import PriceSheet, sheet_for
 from offprompt.wire.profiles import SHAPES, Profile, profile_for
-from offprompt.wire.shapes import Shape, check_tools
+from offprompt.wire.shapes import Shape, Wire, check_tools
 
 HistoryPolicy: TypeAlias = Literal[
     "auto", "off", "stub_at_once", "window", "stubs+window", "stub_after_use", "after_use+window"
@@ -28,7 +28,7 @@ class SessionOptions:
     """How a session was opened; see `BoundScope.session`."""
 
     model: str = ""
-    wire: Literal["openai", "anthropic"] | None = None
+    wire: Wire | None = None
     system: str = ""
     tools: tuple[Mapping[str, Any], ...] = ()
     context_tokens: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from offprompt.errors import UsageError
 from offprompt.records import Reply
@@ -14,6 +14,7 @@ from offprompt.wire.argument_stream import ArgumentStream
 from offprompt.wire.handle_stream import HandleStream
 from offprompt.wire.handles import Looked, Lookup, Resolved
 from offprompt.wire.reply_stream import Filters, ReplyStream
+from offprompt.wire.shapes import Wire
 
 NOT_READ: Final = "the stream was not read to its end; iterate over it first, then ask for its reply"
 
@@ -55,11 +56,11 @@ class StreamReader:
 
     def __init__(
         self,
-        wire: Literal["openai", "anthropic"],
+        wire: Wire,
         before: Lookups,
         absorb: Callable[[object], tuple[Reply, Lookups]],
     ) -> None:
-        self._wire: Literal["openai", "anthropic"] = wire
+        self._wire: Wire = wire
         self._absorb = absorb
         self._before = before
         self._chunks: list[object] = []

@@ -91,7 +91,7 @@ class WithoutMemory:
         errors = frozenset(answer.call_id for answer in answers)
         self.added += [raw.message, *self.shape.result_messages(answers, errors)]
         done = bool(calls) or not answers
-        messages, warnings = tuple(self.added), (self.cause,)
+        messages = tuple(each for message in self.added for each in self.shape.spread(message))
         if done:
             self.added = []
         return Reply(
@@ -102,7 +102,7 @@ class WithoutMemory:
             messages=messages,
             receipts=tuple(Receipt(action.name, trouble, ok=False) for action in parsed.actions),
             refused=parsed.refused,
-            warnings=warnings,
+            warnings=(self.cause,),
         )
 
 

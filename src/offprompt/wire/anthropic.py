@@ -17,6 +17,8 @@ from offprompt.wire.shapes import (
     Result,
     TextMap,
     ToolSpec,
+    Wire,
+    checked,
     comparable,
     distinct,
     error_text,
@@ -37,7 +39,15 @@ TEXT_FIELDS: Final = {"text": ("type", "text"), "tool_use": ("type", "id", "name
 class AnthropicMessages:
     """The shape of `messages`."""
 
-    name = "anthropic"
+    name: Wire = "anthropic"
+
+    def gather(self, messages: Sequence[Message]) -> list[Message]:
+        """See `Shape`; on this wire they are so already."""
+        return checked(messages)
+
+    def spread(self, message: Message) -> list[Message]:
+        """See `Shape`."""
+        return [message]
 
     def split_system(self, messages: Sequence[Message], system: str) -> tuple[list[Message], list[Message]]:
         """See `Shape`; system text is a parameter of this wire, not a message."""

@@ -16,6 +16,8 @@ from offprompt.wire.shapes import (
     Result,
     TextMap,
     ToolSpec,
+    Wire,
+    checked,
     comparable,
     distinct,
     error_text,
@@ -35,7 +37,15 @@ THINKING_KEYS: Final = ("reasoning_details", "thinking_blocks")
 class OpenAIChat:
     """The shape of `chat.completions`."""
 
-    name = "openai"
+    name: Wire = "openai"
+
+    def gather(self, messages: Sequence[Message]) -> list[Message]:
+        """See `Shape`; on this wire they are so already."""
+        return checked(messages)
+
+    def spread(self, message: Message) -> list[Message]:
+        """See `Shape`."""
+        return [message]
 
     def split_system(self, messages: Sequence[Message], system: str) -> tuple[list[Message], list[Message]]:
         """See `Shape`."""
@@ -169,6 +179,8 @@ class OpenAIChat:
     def reply(self, reply: object) -> RawReply:
         """See `Shape`: a completion, one of its choices, or an assistant message."""
         data = plain(reply, "the reply")
+        if data.get("object") == "response":
+            raise UsageError("the reply is a response, and the session's wire is openai; pass wire='responses'")
         if "error" in data and "choices" not in data:
             raise UsageError(f"the provider sent an error, not a reply: {error_text(data)}")
         usage = as_dict(data.get("usage")) or {}

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from offprompt.wire.anthropic import AnthropicMessages
 from offprompt.wire.openai import OpenAIChat
-from offprompt.wire.shapes import Placement, Shape
+from offprompt.wire.responses import OpenAIResponses
+from offprompt.wire.shapes import Placement, Shape, Wire
 
-SHAPES: Final[dict[str, Shape]] = {"openai": OpenAIChat(), "anthropic": AnthropicMessages()}
+SHAPES: Final[dict[str, Shape]] = {
+    shape.name: shape for shape in (OpenAIChat(), AnthropicMessages(), OpenAIResponses())
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Profile:
     """
 
     pattern: str
-    wire: Literal["openai", "anthropic"] = "openai"
+    wire: Wire = "openai"
     context_tokens: int = 0
     placement: Placement = "message"
     binds_thinking: bool = False

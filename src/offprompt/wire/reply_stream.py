@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Any
 
 from offprompt.wire._chat_filter import ChatFilter
 from offprompt.wire._chunks import Assembled, plain_chunk
 from offprompt.wire._filters import Filters, TextStage
 from offprompt.wire._message_filter import MessageFilter
+from offprompt.wire._response_filter import ResponseFilter
+from offprompt.wire.shapes import Wire
 from offprompt.wire.streams import assembler_for
 
 __all__ = ["Filters", "ReplyStream", "TextStage"]
@@ -28,8 +30,9 @@ class ReplyStream:
     Cut         what was held back of a text comes with `finish`; calls that were cut off do not come.
     """
 
-    def __init__(self, wire: Literal["openai", "anthropic"], filters: Filters) -> None:
-        self._filter = ChatFilter(filters) if wire == "openai" else MessageFilter(filters)
+    def __init__(self, wire: Wire, filters: Filters) -> None:
+        made = {"openai": ChatFilter, "anthropic": MessageFilter, "responses": ResponseFilter}
+        self._filter = made[wire](filters)
         self._assembler = assembler_for(wire)
 
     def feed(self, chunk: object) -> list[Any]:

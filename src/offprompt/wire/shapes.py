@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 from offprompt.errors import UnsupportedError, UsageError
 from offprompt.records import MEMORY_ACTIONS, Message, Usage, as_dict, as_list, canonical
 
+Wire: TypeAlias = Literal["openai", "anthropic", "responses"]
 Kind: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Placement: TypeAlias = Literal["message", "part"]
 SPEAKING_KEYS = ("tool_calls", "function_call", "refusal", "audio")
@@ -72,7 +73,18 @@ class Outgoing:
 class Shape(Protocol):
     """Pure functions over one wire's messages. None changes what it is given; what is unchanged is the same object."""
 
-    name: str
+    name: Wire
+
+    def gather(self, messages: Sequence[Message]) -> list[Message]:
+        """The client's messages, each of them one for the session: all that a model says at once is one message.
+
+        Raises   UsageError naming the place of one that the wire does not have.
+        """
+        ...
+
+    def spread(self, message: Message) -> list[Message]:
+        """A session's message as the client's messages; puts apart what `gather` put together."""
+        ...
 
     def split_system(self, messages: Sequence[Message], system: str) -> tuple[list[Message], list[Message]]:
         """The system messages in front (the option's text first), and the rest."""
@@ -195,20 +207,27 @@ def check_tools(tools: Sequence[Any], wire: str) -> None:
         tool = as_dict(item)
         if tool is None:
             raise UsageError(f"tools[{at}] is a {type(item).__name__}; give each tool's definition as a dict")
-        function = as_dict(tool.get("function"))
-        other = "input_schema" in tool if wire == "openai" else function is not None
-        if other:
-            theirs = "anthropic" if wire == "openai" else "openai"
+        theirs = _tool_wire(tool)
+        if theirs not in ("", wire):
             raise UsageError(
                 f"tools[{at}] has the shape of {theirs}, and the session's wire is {wire}; pass wire={theirs!r}"
             )
-        name = (function or tool).get("name")
+        name = (as_dict(tool.get("function")) or tool).get("name")
         if name in MEMORY_ACTIONS:
             raise UsageError(f"tools[{at}] is called {name!r}, a name of Offprompt's own; call it something else")
         try:
             canonical(tool)
         except (TypeError, ValueError) as exc:
             raise UsageError(f"tools[{at}] ({name!r}) is not JSON: {exc}; give plain data") from exc
+
+
+def _tool_wire(tool: Mapping[str, Any]) -> str:
+    """The wire whose shape a tool has; empty: it may be of any."""
+    if "input_schema" in tool:
+        return "anthropic"
+    if as_dict(tool.get("function")) is not None:
+        return "openai"
+    return "responses" if tool.get("type") == "function" else ""
 
 
 def comparable(text: str) -> str:
@@ -233,16 +252,18 @@ def error_text(data: Mapping[str, Any]) -> str:
     return str((as_dict(error) or {}).get("message") or error)[:200]
 
 
-def check_content(message: Mapping[str, Any], at: int) -> None:
-    """Nothing, if an incoming message has content, or calls in its place.
+def checked(messages: Sequence[Message]) -> list[Message]:
+    """The messages, if each has content, or calls in its place.
 
-    Raises   UsageError naming the message's place and role.
+    Raises   UsageError naming a message's place and role.
     """
-    content = message.get("content")
-    if isinstance(content, (str, list)) or message.get("tool_calls") or message.get("role") == "assistant":
-        return
-    what = "no content" if content is None else f"content of type {type(content).__name__}"
-    raise UsageError(f"messages[{at}] ({message.get('role')!r}) has {what}; content is text or a list of parts")
+    for at, message in enumerate(messages):
+        content = message.get("content")
+        if isinstance(content, (str, list)) or message.get("tool_calls") or message.get("role") == "assistant":
+            continue
+        what = "no content" if content is None else f"content of type {type(content).__name__}"
+        raise UsageError(f"messages[{at}] ({message.get('role')!r}) has {what}; content is text or a list of parts")
+    return list(messages)
 
 
 def parts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -265,7 +286,17 @@ def is_silent(message: Message) -> bool:
     """Whether an assistant message holds nothing: models answer so, and no provider takes it back."""
     if any(message.get(key) for key in SPEAKING_KEYS):
         return False
-    return all(part.get("type") == "text" and not str(part.get("text", "")).strip() for part in parts_of(message))
+    items = as_list(message.get("output"))
+    return all(map(_is_blank, parts_of(message) if items is None else [as_dict(item) or {} for item in items]))
+
+
+def _is_blank(part: Mapping[str, Any]) -> bool:
+    """Whether a part, or an item of a response, holds nothing that a reader would miss."""
+    if "role" in part:
+        return all(map(_is_blank, parts_of(part)))
+    if part.get("type") in ("text", "output_text"):
+        return not str(part.get("text", "")).strip()
+    return part.get("type") == "reasoning"
 
 
 def repaired(value: object) -> Any:

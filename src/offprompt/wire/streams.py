@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from offprompt.wire._chat_chunks import ChatAssembler
 from offprompt.wire._chunks import CUT, Assembled, Incomplete, plain_chunk
 from offprompt.wire._message_events import MessageAssembler
+from offprompt.wire._response_events import ResponseAssembler
+from offprompt.wire.shapes import Wire
 
 __all__ = ["CUT", "Assembled", "Assembler", "Incomplete", "assemble", "assembler_for", "plain_chunk"]
 
@@ -24,16 +26,19 @@ class Assembler(Protocol):
         ...
 
 
-def assembler_for(wire: Literal["openai", "anthropic"]) -> Assembler:
-    """A new assembler for chat completions or Anthropic messages."""
-    return ChatAssembler() if wire == "openai" else MessageAssembler()
+def assembler_for(wire: Wire) -> Assembler:
+    """A new assembler for a wire's chunks."""
+    if wire == "openai":
+        return ChatAssembler()
+    return MessageAssembler() if wire == "anthropic" else ResponseAssembler()
 
 
-def assemble(chunks: Iterable[object], *, wire: Literal["openai", "anthropic"]) -> Assembled:
+def assemble(chunks: Iterable[object], *, wire: Wire) -> Assembled:
     """The reply that a whole stream makes; chunks as SDK objects or dicts.
 
-    Cut      a stream without its finish (chat: no `finish_reason`; Anthropic: no `stop_reason`) is cut. Of a cut
-             reply, calls whose arguments are not a whole JSON object are left out; of Anthropic's any such call.
+    Cut      a stream without its finish (chat: no `finish_reason`; Anthropic: no `stop_reason`; responses: no event
+             `completed` or `incomplete`) is cut. Of a cut reply, calls whose arguments are not a whole JSON object are
+             left out; of Anthropic's any such call.
     Odd      chunks without choices, calls without an index, a call's id or name in every chunk, empty pieces are taken.
     Raises   UsageError for a chunk that is neither object nor dict, UnsupportedError for the events of an SDK's helper
              stream (those with a snapshot): give what `create(stream=True)` returns.
