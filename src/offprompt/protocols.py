@@ -11,6 +11,7 @@ from offprompt.records import (
     Finding,
     JournalEntry,
     LedgerEntry,
+    MemoryOp,
     Scope,
     SessionChange,
     SessionRecord,
@@ -156,6 +157,41 @@ class SessionStore(Protocol):
 
 
 @runtime_checkable
+class MemoryStore(Protocol):
+    """Memories, their versions, what is derived from them, and their events.
+
+    apply      runs the ops in order in one transaction, all or none, as SlotStore.batch does.
+    Add        ConflictError: trust `tool` in the shared scope; an id that is there. LimitError: more than
+               MAX_MEMORY_CHARS characters. An op_key that the scope knows changes nothing: outcome `merged`.
+               A fact or passage whose digest, subject and attribute a live memory of the same kind and scope has, or
+               else the first of `similar` that is live: merged into it. Then repeats goes up by one, tags and metadata
+               join (what was there first stays), importance and expiry become the greater, pinned stays or comes,
+               trust becomes `user` if either is; of a fact with an attribute `happened_at` becomes the greater, else it
+               stays. Episodes merge by op_key only.
+    Supersede  of the facts with one (scope, subject, attribute), both not empty, only the greatest by (trust user
+               before tool, happened_at, order, digest) may be live after an add; each other live one is superseded by
+               the next greater, at that one's happened_at. So the order of arrival does not matter. A hidden or
+               archived one that is the greatest leaves none live: what it replaced does not come back.
+    Update     text or metadata changed: version up by one. if_version differs, or trust `tool` over `user`:
+               ConflictError. Not there, hidden or superseded: NotFoundError. What changed is as if added anew for the
+               facts of its subject and attribute. archived: True takes it out of recall, False brings it back.
+    Forget     hides; undone within undo_s to the state from before. Trust `tool` over `user`: ConflictError.
+    Index      what is derived may be missing: the memory is stored all the same, and `Unindexed` lists it.
+    Revision   of an exact scope: goes up by one with each op that changes memories or what is derived there. Erase and
+               sweep make the next page whole.
+    Time       by the store's clock; a memory whose expires_at ≤ now and that is not pinned is not there for any op but
+               Sweep.
+    Events     each add, update, forget, restore, erase and non-empty sweep leaves one `memory.…` event in the same
+               transaction, named by the memory's id; never a text.
+    Safety     as SlotStore.
+    """
+
+    def apply(self, ops: Sequence[MemoryOp[Any]]) -> list[Any]:
+        """The results of the ops, in order."""
+        ...
+
+
+@runtime_checkable
 class Maintainable(Protocol):
     """What a store in files offers beside its roles; one without files does not have it."""
 
@@ -183,3 +219,8 @@ class Maintainable(Protocol):
 def run(store: SlotStore, op: SlotOp[R]) -> R:
     """One op as a batch of one, with its result's type."""
     return cast("R", store.batch([op])[0])
+
+
+def apply(store: MemoryStore, op: MemoryOp[R]) -> R:
+    """One op as a batch of one, with its result's type."""
+    return cast("R", store.apply([op])[0])

@@ -88,7 +88,55 @@ _FORMAT_2: Final = (
     "ALTER TABLE slots ADD COLUMN recent TEXT NOT NULL DEFAULT '[]'",
 )
 
-MIGRATIONS: Final = (_FORMAT_1, _FORMAT_2)
+# Memories; `expires_at` is NULL for pinned ones. What is derived from them, `memory_index`, can be made again.
+_FORMAT_3: Final = (
+    """
+    CREATE TABLE memories (
+        app TEXT NOT NULL, user TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL, memory_id TEXT NOT NULL,
+        kind TEXT NOT NULL, state TEXT NOT NULL, state_at REAL, digest TEXT NOT NULL, subject TEXT NOT NULL,
+        attribute TEXT NOT NULL, in_session TEXT NOT NULL, happened_at REAL NOT NULL, expires_at REAL,
+        active_at REAL NOT NULL, revision INTEGER NOT NULL, record TEXT NOT NULL,
+        UNIQUE (app, memory_id)
+    )
+    """,
+    "CREATE INDEX memories_scope ON memories (app, user, agent, session, revision)",
+    "CREATE INDEX memories_user ON memories (app, user, active_at) WHERE user <> ''",
+    "CREATE INDEX memories_agent ON memories (app, agent) WHERE agent <> ''",
+    "CREATE INDEX memories_digest ON memories (digest)",
+    "CREATE INDEX memories_attribute ON memories (app, user, agent, session, subject, attribute) WHERE attribute <> ''",
+    "CREATE INDEX memories_expiry ON memories (expires_at) WHERE expires_at IS NOT NULL",
+    "CREATE INDEX memories_hidden ON memories (state_at) WHERE state = 'forgotten'",
+    """
+    CREATE TABLE memory_versions (
+        app TEXT NOT NULL, memory_id TEXT NOT NULL, number INTEGER NOT NULL, version TEXT NOT NULL,
+        PRIMARY KEY (app, memory_id, number)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE memory_keys (
+        app TEXT NOT NULL, user TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL, op_key TEXT NOT NULL,
+        memory_id TEXT NOT NULL,
+        PRIMARY KEY (app, user, agent, session, op_key)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX memory_keys_memory ON memory_keys (app, memory_id)",
+    """
+    CREATE TABLE memory_index (
+        app TEXT NOT NULL, memory_id TEXT NOT NULL, version INTEGER NOT NULL, embedder TEXT NOT NULL,
+        terms BLOB NOT NULL, vector BLOB,
+        PRIMARY KEY (app, memory_id)
+    )
+    """,
+    """
+    CREATE TABLE memory_scopes (
+        app TEXT NOT NULL, user TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL,
+        revision INTEGER NOT NULL, whole_before INTEGER NOT NULL,
+        PRIMARY KEY (app, user, agent, session)
+    ) WITHOUT ROWID
+    """,
+)
+
+MIGRATIONS: Final = (_FORMAT_1, _FORMAT_2, _FORMAT_3)
 FORMAT: Final = len(MIGRATIONS)
 """The format that this program writes; `PRAGMA user_version` of the file."""
 

@@ -15,6 +15,7 @@ from offprompt.records import (
     Event,
     JournalEntry,
     LedgerEntry,
+    MemoryOp,
     Scope,
     SessionChange,
     SessionRecord,
@@ -27,6 +28,8 @@ from offprompt.stores import _rules as rules
 from offprompt.stores import _session_rules as session_rules
 from offprompt.stores._blobs import decode, encode
 from offprompt.stores._forks import follow
+from offprompt.stores._memory_ops import run_memory_ops
+from offprompt.stores._memory_rows import MemoryRows
 from offprompt.stores._slot_ops import run_ops
 
 Key: TypeAlias = tuple[str, str, str, str]
@@ -53,12 +56,13 @@ class _Session:
 
 
 class InProcessStore:
-    """SlotStore and SessionStore in memory. Thread-safe; durability: none."""
+    """SlotStore, MemoryStore and SessionStore in memory. Thread-safe; durability: none."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.RLock()
         self._table = _Table()
+        self._memories = MemoryRows(self._table.log)
         self._sessions: dict[Key, _Session] = {}
         self._keys: dict[tuple[str, str, str], bytes] = {}
         self._is_closed = False
@@ -71,6 +75,18 @@ class InProcessStore:
             try:
                 return run_ops(self._table, ops, self._clock.now())
             except BaseException:
+                self._table.back_to(mark)
+                raise
+
+    def apply(self, ops: Sequence[MemoryOp[Any]]) -> list[Any]:
+        """See MemoryStore."""
+        with self._open():
+            mark = self._table.mark()
+            self._memories.begin()
+            try:
+                return run_memory_ops(self._memories, ops, self._clock.now())
+            except BaseException:
+                self._memories.take_back()
                 self._table.back_to(mark)
                 raise
 

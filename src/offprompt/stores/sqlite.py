@@ -12,11 +12,13 @@ from typing import Any, TypeVar
 from offprompt.protocols import Clock
 from offprompt.records import (
     Body,
+    EraseMemories,
     EraseSlots,
     Event,
     Finding,
     JournalEntry,
     LedgerEntry,
+    MemoryOp,
     Scope,
     SessionChange,
     SessionRecord,
@@ -24,9 +26,11 @@ from offprompt.records import (
 )
 from offprompt.stores import _sqlite_copies as copies
 from offprompt.stores import _sqlite_sessions as sessions
+from offprompt.stores._memory_ops import is_memory_read, run_memory_ops
 from offprompt.stores._slot_ops import is_read, run_ops
 from offprompt.stores._sqlite_check import check_store
 from offprompt.stores._sqlite_connection import Connections, Durability
+from offprompt.stores._sqlite_memories import SqliteMemories
 from offprompt.stores._sqlite_slots import SqliteTable
 from offprompt.stores._touches import Touch, Touches
 
@@ -34,7 +38,7 @@ R = TypeVar("R")
 
 
 class SqliteStore:
-    """SlotStore, SessionStore and Maintainable in one SQLite file with a write-ahead log.
+    """SlotStore, MemoryStore, SessionStore and Maintainable in one SQLite file with a write-ahead log.
 
     path            made with its folders if it is not there: 0600 in 0700. Never on a network drive.
     durability      `full`: a write that returned is on disk (synchronous=FULL). `process`: it survives a killed
@@ -72,6 +76,21 @@ class SqliteStore:
             return results
         results = self._write(lambda connection: run_ops(SqliteTable(connection, None), ops, self._clock.now()))
         if any(isinstance(op, EraseSlots) for op in ops):
+            self._db.bare(copies.empty_log)
+        return results
+
+    def apply(self, ops: Sequence[MemoryOp[Any]]) -> list[Any]:
+        """See MemoryStore."""
+        if not ops:
+            return []
+
+        def work(connection: sqlite3.Connection) -> list[Any]:
+            return run_memory_ops(SqliteMemories(connection), ops, self._clock.now())
+
+        if is_memory_read(ops):
+            return self._db.read(work)
+        results = self._write(work)
+        if any(isinstance(op, EraseMemories) for op in ops):
             self._db.bare(copies.empty_log)
         return results
 

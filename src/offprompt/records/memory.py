@@ -1,0 +1,334 @@
+"""Memory: a text in a scope that is found by meaning; and the typed operations of a MemoryStore."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+
+from offprompt.records.event import Event
+from offprompt.records.scope import Scope
+from offprompt.records.slot import DEFAULT, Default, Source, Trust
+
+R_co = TypeVar("R_co", covariant=True)
+
+MemoryKind: TypeAlias = Literal["fact", "episode", "passage"]
+"""`fact`: a statement that stands for itself. `episode`: a turn that happened. `passage`: a part of a document."""
+
+MemoryState: TypeAlias = Literal["live", "superseded", "archived", "forgotten"]
+"""Recall finds the live ones. `superseded`: a newer statement took its place. `archived`: out of recall, kept."""
+
+Precision: TypeAlias = Literal["", "year", "month", "day", "minute"]
+"""How exactly `event_at` is known; empty: the time at which it was said stands for it."""
+
+AddOutcome: TypeAlias = Literal["added", "merged", "superseded", "refused", "pending"]
+"""`merged`: into one that says the same. `superseded`: stored, but something newer stands. `pending`: no vector yet."""
+
+MEMORY_KINDS: Final = ("fact", "episode", "passage")
+MEMORY_STATES: Final = ("live", "superseded", "archived", "forgotten")
+MAX_MEMORY_CHARS: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One memory as stored.
+
+    memory_id    `m_` and 26 letters and digits, in order of creation.
+    role, speaker, session, order  of the turn that it is, or was derived from: who said it, by role and name, in which
+                 session, as which message of it (-1: none). Its scope is without the session.
+    subject, attribute  of a fact: who it is about, and what of them. Of one (scope, subject, attribute) only the newest
+                 statement is live. Both empty: nothing supersedes it.
+    rule, quote  of a derived fact: the rule that found it, and the words that carry it. source_id: the memory of the
+                 turn, if that is stored.
+    event_at     when it happened or holds from, with its precision; created_at: when it was stored; updated_at: when
+                 text or metadata last changed. All in seconds since 1970.
+    expires_at   None: never. pinned: never expires, and no retention touches it.
+    importance   0 to 1. repeats: how often the same was added beyond the first. uses, used_at: recalls.
+    digest       of the normalised text; the key of exact duplicates.
+    revision     of its scope at the last change.
+    """
+
+    memory_id: str
+    scope: Scope
+    kind: MemoryKind
+    text: str
+    role: str = ""
+    speaker: str = ""
+    session: str = ""
+    order: int = -1
+    subject: str = ""
+    attribute: str = ""
+    rule: str = ""
+    quote: str = ""
+    source_id: str = ""
+    source: Source = "app"
+    trust: Trust = "user"
+    actor: str = "app"
+    created_at: float = 0.0
+    updated_at: float = 0.0
+    event_at: float | None = None
+    precision: Precision = ""
+    expires_at: float | None = None
+    pinned: bool = False
+    importance: float = 0.5
+    repeats: int = 0
+    uses: int = 0
+    used_at: float | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    version: int = 1
+    state: MemoryState = "live"
+    state_at: float | None = None
+    superseded_by: str = ""
+    digest: str = ""
+    revision: int = 0
+
+    @property
+    def happened_at(self) -> float:
+        """`event_at`, or when it was stored."""
+        return self.created_at if self.event_at is None else self.event_at
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryVersion:
+    """One version of a memory's text and metadata, and what became of the memory then."""
+
+    version: int
+    text: str
+    metadata: Mapping[str, Any]
+    actor: str
+    at: float
+    outcome: Literal["added", "updated", "merged", "superseded", "archived", "forgotten", "restored"] = "added"
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of one added memory.
+
+    memory    as stored now; of a `merged` one the memory that holds it. Of a `refused` one None.
+    replaced  ids of the memories that it supersedes. why: in words, never the text.
+    """
+
+    outcome: AddOutcome
+    memory: Memory | None
+    replaced: tuple[str, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryQuery:
+    """Which memories a list returns; every condition given must hold. Order: creation, then id.
+
+    within   `exact`: this scope only · `inherit`: the scopes it inherits · `subtree`: every scope with all its ids.
+    since/until  over `happened_at`, since ≤ t < until. after: the id behind which the page begins. limit: at most.
+    """
+
+    scope: Scope
+    within: Literal["exact", "inherit", "subtree"] = "inherit"
+    states: tuple[MemoryState, ...] = ("live",)
+    kinds: tuple[MemoryKind, ...] = MEMORY_KINDS
+    ids: tuple[str, ...] | None = None
+    session: str | None = None
+    since: float | None = None
+    until: float | None = None
+    expired: bool = False
+    after: str = ""
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What is derived from a memory's text for recall; can be made again at any time.
+
+    terms     the packed terms of its text (`recall`). vector: its packed unit vector, or None: not embedded yet.
+    embedder  the name of what made the vector. version: of the memory whose text it was made from.
+    """
+
+    memory_id: str
+    version: int
+    terms: bytes
+    vector: bytes | None = None
+    embedder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPage:
+    """Memories of one scope that changed since a revision, with what is derived from them.
+
+    revision  of the scope now. whole: the list is all that there is, and what is known from before is void.
+    gone      memories that are no longer live. rows: live ones, an Indexed is None where there is none.
+    """
+
+    revision: int
+    whole: bool
+    rows: tuple[tuple[Memory, Indexed | None], ...]
+    gone: tuple[str, ...] = ()
+
+
+class MemoryOp(Generic[R_co]):
+    """One operation; `R_co` is what it returns. See `protocols.MemoryStore` for the contract of each."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AddMemory(MemoryOp[Added]):
+    """Store a memory; its id, digest and times are the caller's.
+
+    op_key   the write's own name: a second add with it changes nothing and returns the first one's memory.
+    indexed  what is derived from it, stored with it.
+    similar  ids of live memories of the scope that say nearly the same: it is merged into the first one still there.
+    """
+
+    memory: Memory
+    indexed: Indexed | None = None
+    op_key: str | None = None
+    similar: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GetMemories(MemoryOp[list[Memory]]):
+    """The memories of these ids in one app, in whatever scope and state, not expired; in the order of the ids."""
+
+    app: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListMemories(MemoryOp[list[Memory]]):
+    """The memories that a query finds."""
+
+    query: MemoryQuery
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHistory(MemoryOp[list[MemoryVersion]]):
+    """The versions of a memory, oldest first; empty if there is none. Forgotten: texts are empty."""
+
+    scope: Scope
+    memory_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMemory(MemoryOp[Memory]):
+    """Change a live or archived memory; None and DEFAULT keep what is there. metadata: members to set, None takes out.
+
+    digest, indexed  of the new text; both belong to `text`.
+    """
+
+    scope: Scope
+    memory_id: str
+    text: str | None = None
+    digest: str = ""
+    indexed: Indexed | None = None
+    metadata: Mapping[str, Any] | None = None
+    tags: tuple[str, ...] | None = None
+    importance: float | None = None
+    event_at: float | Default | None = DEFAULT
+    expires_at: float | Default | None = DEFAULT
+    pinned: bool | None = None
+    archived: bool | None = None
+    if_version: int | None = None
+    actor: str = "app"
+    trust: Trust = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetMemories(MemoryOp[int]):
+    """Hide memories; how many were live, superseded or archived."""
+
+    scope: Scope
+    ids: tuple[str, ...]
+    actor: str = "app"
+    trust: Trust = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreMemories(MemoryOp[int]):
+    """Undo a forget within the undo time; how many came back."""
+
+    scope: Scope
+    ids: tuple[str, ...]
+    actor: str = "app"
+    undo_s: float = 7 * 86400
+
+
+@dataclass(frozen=True, slots=True)
+class EraseMemories(MemoryOp[int]):
+    """Remove memories with versions and what is derived from them; how many. ids=None: all of the scope."""
+
+    scope: Scope
+    ids: tuple[str, ...] | None = None
+    within: Literal["exact", "subtree"] = "exact"
+    actor: str = "app"
+
+
+@dataclass(frozen=True, slots=True)
+class SweepMemories(MemoryOp[int]):
+    """Remove what expired, and what was hidden longer than the undo time; how many.
+
+    idle_before  users none of whose memories was added, changed or recalled since then lose what is not pinned.
+    """
+
+    app: str | None = None
+    undo_s: float = 7 * 86400
+    idle_before: float | None = None
+    actor: str = "sweep"
+
+
+@dataclass(frozen=True, slots=True)
+class UseMemories(MemoryOp[None]):
+    """Count a recall of each; ids that are gone are passed over. No event: recalls are the session's to log."""
+
+    scope: Scope
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexMemories(MemoryOp[int]):
+    """Store what is derived; passed over where the memory is gone or has another version. How many were stored."""
+
+    scope: Scope
+    indexed: tuple[Indexed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadIndex(MemoryOp[IndexPage]):
+    """What changed in exactly that scope since a revision (0: all), by creation and id."""
+
+    scope: Scope
+    after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeRevisions(MemoryOp[tuple[int, ...]]):
+    """The revisions of exactly these scopes, in order; 0: nothing was ever stored there."""
+
+    scopes: tuple[Scope, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unindexed(MemoryOp[list[Memory]]):
+    """Live memories without a vector of that embedder, by creation and id, of a scope's subtree (None: all)."""
+
+    embedder: str
+    scope: Scope | None = None
+    after: str = ""
+    limit: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryScopes(MemoryOp[list[tuple[Scope, int]]]):
+    """The exact scopes of a subtree (None: all) that hold memories, not expired or hidden, and how many, by key."""
+
+    scope: Scope | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogMemoryEvents(MemoryOp[None]):
+    """Append events that no other op of the batch makes."""
+
+    events: tuple[Event, ...]
+
+
+ANY_MEMORY_OP: TypeAlias = MemoryOp[Any]

@@ -1,0 +1,110 @@
+"""The ops of a MemoryStore, run over whatever an engine keeps its memories in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from offprompt.errors import UsageError
+from offprompt.records import (
+    AddMemory,
+    EraseMemories,
+    ForgetMemories,
+    GetMemories,
+    IndexMemories,
+    IndexPage,
+    ListMemories,
+    LoadIndex,
+    LogMemoryEvents,
+    Memory,
+    MemoryHistory,
+    MemoryOp,
+    MemoryQuery,
+    MemoryScopes,
+    MemoryVersion,
+    RestoreMemories,
+    ScopeRevisions,
+    SweepMemories,
+    Unindexed,
+    UpdateMemory,
+    UseMemories,
+)
+from offprompt.stores import _memory_rules as rules
+from offprompt.stores import _memory_writes as writes
+from offprompt.stores._memory_table import MemoryTable
+
+READ_OPS: Final = (GetMemories, ListMemories, MemoryHistory, LoadIndex, ScopeRevisions, Unindexed, MemoryScopes)
+"""Ops that a read transaction can serve."""
+
+
+def run_memory_ops(table: MemoryTable, ops: Sequence[MemoryOp[Any]], now: float) -> list[Any]:
+    """The results of the ops, in order, each seeing what those before it wrote."""
+    return [_run(table, op, now) for op in ops]
+
+
+def is_memory_read(ops: Sequence[MemoryOp[Any]]) -> bool:
+    """Whether a read transaction can serve all the ops."""
+    return all(isinstance(op, READ_OPS) for op in ops)
+
+
+def _run(table: MemoryTable, op: MemoryOp[Any], now: float) -> Any:
+    by_type: dict[type, Callable[[MemoryTable, Any, float], Any]] = {
+        AddMemory: writes.add,
+        UpdateMemory: writes.update,
+        ForgetMemories: writes.forget,
+        RestoreMemories: writes.restore,
+        EraseMemories: writes.erase,
+        SweepMemories: writes.sweep,
+        UseMemories: writes.use,
+        IndexMemories: writes.index,
+    }
+    if type(op) in by_type:
+        return by_type[type(op)](table, op, now)
+    match op:
+        case GetMemories():
+            rows = (table.load(op.app, memory_id) for memory_id in op.ids)
+            return [row for row in rows if row is not None and not rules.is_over(row, now)]
+        case ListMemories():
+            return _list(table, op.query, now)
+        case MemoryHistory():
+            return _history(table, op, now)
+        case LoadIndex():
+            return _page(table, op, now)
+        case ScopeRevisions():
+            return tuple(table.revision(scope)[0] for scope in op.scopes)
+        case Unindexed():
+            return table.unindexed(op, now)
+        case MemoryScopes():
+            return table.scopes(op.scope, now)
+        case LogMemoryEvents():
+            return table.log(op.events)
+        case _:
+            raise UsageError(f"{type(op).__name__} is not an op of a MemoryStore; see offprompt.records")
+
+
+def _list(table: MemoryTable, query: MemoryQuery, now: float) -> list[Memory]:
+    scopes = query.scope.inherited() if query.within == "inherit" else (query.scope,)
+    found = [row for scope in scopes for row in table.rows(query, scope, now)]
+    found.sort(key=lambda row: row.memory_id)
+    return found[: query.limit]
+
+
+def _history(table: MemoryTable, op: MemoryHistory, now: float) -> list[MemoryVersion]:
+    row = table.load(op.scope.app, op.memory_id)
+    if row is None or row.scope != op.scope or rules.is_over(row, now):
+        return []
+    versions = table.versions(op.scope.app, op.memory_id)
+    if row.state == "forgotten":
+        return [replace(version, text="", metadata={}) for version in versions]
+    return versions
+
+
+def _page(table: MemoryTable, op: LoadIndex, now: float) -> IndexPage:
+    revision, whole_before = table.revision(op.scope)
+    whole = op.after < whole_before or op.after > revision or op.after == 0
+    rows = table.page(op.scope, 0 if whole else op.after)
+    live = tuple(pair for pair in rows if pair[0].state == "live" and not rules.is_over(pair[0], now))
+    there = {memory.memory_id for memory, _ in live}
+    gone = () if whole else tuple(row.memory_id for row, _ in rows if row.memory_id not in there)
+    return IndexPage(revision, whole, live, gone)

@@ -1,0 +1,230 @@
+"""Ops that change memories, run over whatever an engine keeps them in; the contract is `protocols.MemoryStore`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from offprompt.errors import ConflictError
+from offprompt.records import (
+    Added,
+    AddMemory,
+    EraseMemories,
+    ForgetMemories,
+    Indexed,
+    IndexMemories,
+    Memory,
+    MemoryQuery,
+    MemoryVersion,
+    RestoreMemories,
+    Scope,
+    SweepMemories,
+    UpdateMemory,
+    UseMemories,
+)
+from offprompt.stores import _memory_rules as rules
+from offprompt.stores._memory_table import MemoryTable, timer
+
+
+def add(table: MemoryTable, op: AddMemory, now: float) -> Added:
+    """See AddMemory."""
+    event = timer(now, op.memory.scope, "memory.add", op.memory.actor)
+    memory = rules.checked(op)
+    scope = memory.scope
+    if op.op_key is not None and (first := table.by_op_key(scope, op.op_key)) is not None:
+        return Added("merged", first, why="this very write was stored before")
+    if table.load(scope.app, memory.memory_id) is not None:
+        raise ConflictError(f"there is a memory {memory.memory_id} already; leave the id out to get a new one")
+    twin = _twin(table, op, memory, now)
+    if twin is not None:
+        done, why = _merge(table, twin, memory, now)
+    else:
+        done, why = _insert(table, op, memory, now)
+    if op.op_key is not None and done.memory is not None:
+        table.name(scope, op.op_key, done.memory.memory_id)
+    table.log([event(done.memory, why=why)])
+    return done
+
+
+def _twin(table: MemoryTable, op: AddMemory, memory: Memory, now: float) -> Memory | None:
+    """The memory that says the same already."""
+    if memory.kind == "episode":
+        return None
+    same = [row for row in table.by_digest(memory) if not rules.is_over(row, now)]
+    if same:
+        return same[0]
+    for memory_id in op.similar:
+        row = table.load(memory.scope.app, memory_id)
+        if row is None or row.scope != memory.scope or row.kind != memory.kind or rules.is_over(row, now):
+            continue
+        if row.state == "live" and (row.subject, row.attribute) == (memory.subject, memory.attribute):
+            return row
+    return None
+
+
+def _merge(table: MemoryTable, twin: Memory, memory: Memory, now: float) -> tuple[Added, str]:
+    joined = replace(rules.merged(twin, memory, now), revision=table.bump(twin.scope))
+    table.change(joined)
+    table.note(joined, _version(joined, "merged", now, memory.actor))
+    replaced = _chain(table, joined, now)
+    done = Added("merged", table.load(twin.scope.app, twin.memory_id), replaced, f"{twin.memory_id} says the same")
+    return done, f"merged, {joined.repeats + 1} times now"
+
+
+def _insert(table: MemoryTable, op: AddMemory, memory: Memory, now: float) -> tuple[Added, str]:
+    memory = replace(memory, revision=table.bump(memory.scope))
+    table.add(memory)
+    table.note(memory, _version(memory, "added", now))
+    if op.indexed is not None:
+        table.index(memory.scope.app, op.indexed)
+    replaced = _chain(table, memory, now)
+    stored = table.load(memory.scope.app, memory.memory_id)
+    if stored is not None and stored.state == "superseded":
+        return Added("superseded", stored, replaced, f"{stored.superseded_by} is newer"), "superseded at once"
+    return Added("added", stored, replaced), f"supersedes {len(replaced)}" if replaced else ""
+
+
+def _chain(table: MemoryTable, memory: Memory, now: float) -> tuple[str, ...]:
+    """The facts of the memory's attribute put in order; ids of those that are superseded since."""
+    if memory.kind != "fact" or not memory.attribute:
+        return ()
+    facts = [row for row in table.by_attribute(memory) if not rules.is_over(row, now)]
+    replaced: list[str] = []
+    for fact in rules.chained(facts):
+        was = next(row for row in facts if row.memory_id == fact.memory_id)
+        changed = replace(fact, revision=memory.revision)
+        table.change(changed)
+        if was.state != changed.state:
+            table.note(changed, _version(changed, "superseded" if changed.state == "superseded" else "restored", now))
+            if changed.state == "superseded" and changed.memory_id != memory.memory_id:
+                replaced.append(changed.memory_id)
+    return tuple(replaced)
+
+
+def update(table: MemoryTable, op: UpdateMemory, now: float) -> Memory:
+    """See UpdateMemory."""
+    event = timer(now, op.scope, "memory.update", op.actor)
+    row = table.load(op.scope.app, op.memory_id)
+    row = row if row is not None and row.scope == op.scope else None
+    memory = rules.updated(op, row, now)
+    if row is None or memory == row:
+        return memory
+    memory = replace(memory, revision=table.bump(op.scope))
+    table.change(memory)
+    if memory.version != row.version:
+        table.note(memory, _version(memory, "updated", now))
+    if memory.state != row.state:
+        outcome = "archived" if memory.state == "archived" else "restored"
+        table.note(memory, _version(memory, outcome, now, op.actor))
+    if memory.text != row.text:
+        table.unindex(memory)
+    if op.indexed is not None:
+        table.index(op.scope.app, replace(op.indexed, version=memory.version))
+    _chain(table, memory, now)
+    table.log([event(memory)])
+    return table.load(op.scope.app, op.memory_id) or memory
+
+
+def forget(table: MemoryTable, op: ForgetMemories, now: float) -> int:
+    """See ForgetMemories."""
+    event = timer(now, op.scope, "memory.forget", op.actor)
+    rows = [table.load(op.scope.app, memory_id) for memory_id in dict.fromkeys(op.ids)]
+    hidden = [row for row in (rules.forgotten(op, row, now) for row in rows) if row is not None]
+    _store(table, op.scope, hidden, "forgotten", now, op.actor)
+    table.log([event(None, name=op.ids[0] if len(op.ids) == 1 else "", why=f"{len(hidden)} memories")])
+    return len(hidden)
+
+
+def restore(table: MemoryTable, op: RestoreMemories, now: float) -> int:
+    """See RestoreMemories."""
+    event = timer(now, op.scope, "memory.restore", op.actor)
+    shown: list[Memory] = []
+    for memory_id in dict.fromkeys(op.ids):
+        row = table.load(op.scope.app, memory_id)
+        undo = None if row is None else rules.Undo(row, _was_archived(table, row))
+        if (memory := rules.restored(op, undo, now)) is not None:
+            shown.append(memory)
+    _store(table, op.scope, shown, "restored", now, op.actor)
+    for memory in shown:
+        if (row := table.load(op.scope.app, memory.memory_id)) is not None:
+            _chain(table, row, now)
+    table.log([event(None, name=op.ids[0] if len(op.ids) == 1 else "", why=f"{len(shown)} memories")])
+    return len(shown)
+
+
+def _was_archived(table: MemoryTable, memory: Memory) -> bool:
+    """Whether it was archived when it was hidden."""
+    states = [version.outcome for version in table.versions(memory.scope.app, memory.memory_id)]
+    before = [state for state in states if state in ("archived", "restored", "superseded", "added")]
+    return before[-1:] == ["archived"]
+
+
+def _store(table: MemoryTable, scope: Scope, rows: Sequence[Memory], outcome: Any, now: float, actor: str) -> None:
+    if not rows:
+        return
+    revision = table.bump(scope)
+    for row in rows:
+        table.change(replace(row, revision=revision))
+        table.note(row, _version(row, outcome, now, actor))
+
+
+def erase(table: MemoryTable, op: EraseMemories, now: float) -> int:
+    """See EraseMemories."""
+    event = timer(now, op.scope, "memory.erase", op.actor)
+    if op.ids is None:
+        query = MemoryQuery(op.scope, op.within, states=("live", "superseded", "archived", "forgotten"))
+        rows = [*table.rows(query, op.scope, now), *table.rows(replace(query, expired=True), op.scope, now)]
+    else:
+        found = [table.load(op.scope.app, memory_id) for memory_id in dict.fromkeys(op.ids)]
+        inside = op.scope.holds if op.within == "subtree" else op.scope.__eq__
+        rows = [row for row in found if row is not None and inside(row.scope)]
+    _remove(table, rows)
+    table.log([event(None, name=op.ids[0] if op.ids and len(op.ids) == 1 else "", why=f"{len(rows)} memories")])
+    return sum(not rules.is_over(row, now) for row in rows)
+
+
+def sweep(table: MemoryTable, op: SweepMemories, now: float) -> int:
+    """See SweepMemories."""
+    scope = Scope(op.app, shared=True) if op.app is not None else Scope(shared=True)
+    event = timer(now, scope, "memory.sweep", op.actor)
+    rows = table.over(op, now)
+    _remove(table, rows)
+    if rows:
+        table.log([event(None, why=f"{len(rows)} memories")])
+    return len(rows)
+
+
+def _remove(table: MemoryTable, rows: Sequence[Memory]) -> None:
+    for row in rows:
+        table.remove(row)
+    for scope in dict.fromkeys(row.scope for row in rows):
+        table.bump(scope, whole=True)
+
+
+def use(table: MemoryTable, op: UseMemories, now: float) -> None:
+    """See UseMemories."""
+    rows = [table.load(op.scope.app, memory_id) for memory_id in dict.fromkeys(op.ids)]
+    live = [row for row in rows if row is not None and row.state == "live" and not rules.is_over(row, now)]
+    revisions = {scope: table.bump(scope) for scope in dict.fromkeys(row.scope for row in live)}
+    for row in live:
+        table.change(replace(row, uses=row.uses + 1, used_at=now, revision=revisions[row.scope]))
+
+
+def index(table: MemoryTable, op: IndexMemories, now: float) -> int:
+    """See IndexMemories."""
+    fitting: list[tuple[Memory, Indexed]] = []
+    for indexed in op.indexed:
+        row = table.load(op.scope.app, indexed.memory_id)
+        if row is not None and row.scope == op.scope and row.version == indexed.version and not rules.is_over(row, now):
+            fitting.append((row, indexed))
+    if fitting:
+        revision = table.bump(op.scope)
+        for row, indexed in fitting:
+            table.index(op.scope.app, indexed)
+            table.change(replace(row, revision=revision))
+    return len(fitting)
+
+
+def _version(memory: Memory, outcome: Any, now: float, actor: str = "") -> MemoryVersion:
+    return MemoryVersion(memory.version, memory.text, memory.metadata, actor or memory.actor, now, outcome)

@@ -1,0 +1,223 @@
+"""Memories in SQLite tables, within one transaction."""
+
+# ruff: noqa: S608 - statements are joined from this package's own constants; what users give is bound
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from offprompt.records import Event, Indexed, Memory, MemoryQuery, MemoryVersion, Scope, SweepMemories, Unindexed
+from offprompt.stores._blobs import decode, encode
+from offprompt.stores._sqlite_rows import THE_SCOPE, in_subtree
+from offprompt.stores._sqlite_slots import SqliteTable
+
+ALIVE: Final = "(m.expires_at IS NULL OR m.expires_at > ?)"
+THE_MEMORY: Final = "app = ? AND memory_id = ?"
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final = msgspec.json.Decoder(Memory)
+MEMORY_TABLES: Final = ("memory_index", "memory_versions", "memory_keys", "memories")
+
+
+class SqliteMemories:
+    """A MemoryTable over one connection in a transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._sql = connection.execute
+
+    def load(self, app: str, memory_id: str) -> Memory | None:
+        row = self._sql("SELECT record FROM memories WHERE " + THE_MEMORY, (app, memory_id)).fetchone()
+        return None if row is None else _memory(row[0])
+
+    def by_op_key(self, scope: Scope, op_key: str) -> Memory | None:
+        row = self._sql(
+            "SELECT memory_id FROM memory_keys WHERE " + THE_SCOPE + " AND op_key = ?", (*scope.key, op_key)
+        ).fetchone()
+        return None if row is None else self.load(scope.app, row[0])
+
+    def by_digest(self, memory: Memory) -> list[Memory]:
+        rows = self._sql(
+            "SELECT record FROM memories m WHERE digest = ? AND kind = ? AND state = 'live' "
+            f"AND subject = ? AND attribute = ? AND {THE_SCOPE} ORDER BY memory_id",
+            (memory.digest, memory.kind, memory.subject, memory.attribute, *memory.scope.key),
+        )
+        return [_memory(row[0]) for row in rows]
+
+    def by_attribute(self, memory: Memory) -> list[Memory]:
+        rows = self._sql(
+            "SELECT record FROM memories WHERE attribute <> '' AND kind = 'fact' AND "
+            + THE_SCOPE
+            + " AND subject = ? AND attribute = ? ORDER BY memory_id",
+            (*memory.scope.key, memory.subject, memory.attribute),
+        )
+        return [_memory(row[0]) for row in rows]
+
+    def rows(self, query: MemoryQuery, scope: Scope, now: float) -> list[Memory]:
+        where, given = in_subtree(scope) if query.within == "subtree" else (THE_SCOPE, list(scope.key))
+        parts: list[tuple[str, Sequence[Any]]] = [
+            (where, given),
+            ("NOT " + ALIVE if query.expired else ALIVE, (now,)),
+            (f"state IN ({_marks(query.states)})", query.states),
+            (f"kind IN ({_marks(query.kinds)})", query.kinds),
+            ("memory_id > ?", (query.after,)),
+        ]
+        if query.ids is not None:
+            # More ids than one statement may bind are tried one by one.
+            found = [self.load(scope.app, memory_id) for memory_id in sorted(set(query.ids))]
+            inside = scope.holds if query.within == "subtree" else scope.__eq__
+            there = {row.memory_id for row in found if row is not None and inside(row.scope)}
+            parts.append(("memory_id IN (SELECT value FROM json_each(?))", (_json(sorted(there)),)))
+        if query.session is not None:
+            parts.append(("in_session = ?", (query.session,)))
+        if query.since is not None:
+            parts.append(("happened_at >= ?", (query.since,)))
+        if query.until is not None:
+            parts.append(("happened_at < ?", (query.until,)))
+        rows = self._sql(
+            "SELECT record FROM memories m WHERE "
+            + " AND ".join(condition for condition, _ in parts)
+            + " ORDER BY memory_id LIMIT ?",
+            (*(value for _, values in parts for value in values), -1 if query.limit is None else query.limit),
+        )
+        return [_memory(row[0]) for row in rows]
+
+    def add(self, memory: Memory) -> None:
+        self._sql(f"INSERT INTO memories VALUES ({_marks(range(17))})", _values(memory))
+
+    def name(self, scope: Scope, op_key: str, memory_id: str) -> None:
+        self._sql(f"INSERT OR REPLACE INTO memory_keys VALUES ({_marks(range(6))})", (*scope.key, op_key, memory_id))
+
+    def change(self, memory: Memory) -> None:
+        self._sql(
+            "UPDATE memories SET (app, user, agent, session, memory_id, kind, state, state_at, digest, subject, "
+            f"attribute, in_session, happened_at, expires_at, active_at, revision, record) = ({_marks(range(17))}) "
+            "WHERE " + THE_MEMORY,
+            (*_values(memory), memory.scope.app, memory.memory_id),
+        )
+
+    def remove(self, memory: Memory) -> None:
+        for table in MEMORY_TABLES:
+            self._sql(f"DELETE FROM {table} WHERE {THE_MEMORY}", (memory.scope.app, memory.memory_id))
+
+    def note(self, memory: Memory, version: MemoryVersion) -> None:
+        self._sql(
+            "INSERT INTO memory_versions SELECT ?, ?, coalesce(max(number), 0) + 1, ? FROM memory_versions WHERE "
+            + THE_MEMORY,
+            (memory.scope.app, memory.memory_id, encode(version), memory.scope.app, memory.memory_id),
+        )
+
+    def versions(self, app: str, memory_id: str) -> list[MemoryVersion]:
+        rows = self._sql(
+            "SELECT version FROM memory_versions WHERE " + THE_MEMORY + " ORDER BY number", (app, memory_id)
+        )
+        return [decode(row[0], MemoryVersion) for row in rows]
+
+    def index(self, app: str, indexed: Indexed) -> None:
+        self._sql(
+            f"INSERT OR REPLACE INTO memory_index VALUES ({_marks(range(6))})",
+            (app, indexed.memory_id, indexed.version, indexed.embedder, indexed.terms, indexed.vector),
+        )
+
+    def unindex(self, memory: Memory) -> None:
+        self._sql("DELETE FROM memory_index WHERE " + THE_MEMORY, (memory.scope.app, memory.memory_id))
+
+    def bump(self, scope: Scope, *, whole: bool = False) -> int:
+        revision = self.revision(scope)[0] + 1
+        self._sql(
+            f"INSERT INTO memory_scopes VALUES ({_marks(range(6))}) ON CONFLICT DO UPDATE SET "
+            "revision = excluded.revision, whole_before = max(whole_before, excluded.whole_before)",
+            (*scope.key, revision, revision if whole else 0),
+        )
+        return revision
+
+    def revision(self, scope: Scope) -> tuple[int, int]:
+        row = self._sql("SELECT revision, whole_before FROM memory_scopes WHERE " + THE_SCOPE, scope.key).fetchone()
+        return (0, 0) if row is None else (row[0], row[1])
+
+    def page(self, scope: Scope, after: int) -> list[tuple[Memory, Indexed | None]]:
+        rows = self._sql(
+            "SELECT m.record, x.memory_id, x.version, x.terms, x.vector, x.embedder FROM memories m "
+            "LEFT JOIN memory_index x ON x.app = m.app AND x.memory_id = m.memory_id "
+            "WHERE m.app = ? AND m.user = ? AND m.agent = ? AND m.session = ? AND m.revision > ? "
+            + ("AND m.state = 'live' " if not after else "")
+            + "ORDER BY m.memory_id",
+            (*scope.key, after),
+        )
+        return [(_memory(row[0]), Indexed(*row[1:]) if row[1] is not None else None) for row in rows]
+
+    def unindexed(self, op: Unindexed, now: float) -> list[Memory]:
+        where, given = in_subtree(op.scope)
+        rows = self._sql(
+            f"SELECT record FROM memories m WHERE state = 'live' AND {ALIVE} AND memory_id > ? AND {where} "
+            "AND NOT EXISTS (SELECT 1 FROM memory_index x WHERE x.app = m.app AND x.memory_id = m.memory_id "
+            "AND x.vector IS NOT NULL AND x.embedder = ?) ORDER BY memory_id LIMIT ?",
+            (now, op.after, *given, op.embedder, op.limit),
+        )
+        return [_memory(row[0]) for row in rows]
+
+    def scopes(self, scope: Scope | None, now: float) -> list[tuple[Scope, int]]:
+        where, given = in_subtree(scope)
+        rows = self._sql(
+            f"SELECT app, user, agent, session, count(*) FROM memories m WHERE {where} AND {ALIVE} "
+            "AND state <> 'forgotten' GROUP BY app, user, agent, session ORDER BY app, user, agent, session",
+            (*given, now),
+        )
+        return [(Scope.from_key((row[0], row[1], row[2], row[3])), row[4]) for row in rows]
+
+    def over(self, op: SweepMemories, now: float) -> list[Memory]:
+        rows = self._sql(
+            "SELECT record FROM memories m WHERE (? IS NULL OR app = ?) AND (expires_at <= ? "
+            "OR (state = 'forgotten' AND state_at <= ?) OR (? IS NOT NULL AND user <> '' "
+            "AND NOT EXISTS (SELECT 1 FROM memories o WHERE o.app = m.app AND o.user = m.user AND o.active_at >= ?))) "
+            "ORDER BY memory_id",
+            (op.app, op.app, now, now - op.undo_s, op.idle_before, op.idle_before),
+        )
+        found = [_memory(row[0]) for row in rows]
+        return [one for one in found if not one.pinned or one.state == "forgotten"]
+
+    def log(self, events: Sequence[Event]) -> None:
+        SqliteTable(self._connection, None).log(events)
+
+
+def _memory(text: str) -> Memory:
+    """The memory of a row's record.
+
+    Raises   BackendError if it cannot be read.
+    """
+    try:
+        return _DECODER.decode(text)
+    except (ValueError, msgspec.ValidationError):
+        # Slower, and says what is wrong.
+        return decode(text, Memory)
+
+
+def _values(memory: Memory) -> tuple[Any, ...]:
+    """The memory as a row of table `memories`, in its column order."""
+    return (
+        *memory.scope.key,
+        memory.memory_id,
+        memory.kind,
+        memory.state,
+        memory.state_at,
+        memory.digest,
+        memory.subject,
+        memory.attribute,
+        memory.session,
+        memory.happened_at,
+        None if memory.pinned else memory.expires_at,
+        max(memory.updated_at, memory.used_at or 0.0),
+        memory.revision,
+        _ENCODER.encode(memory).decode(),
+    )
+
+
+def _json(texts: Sequence[str]) -> str:
+    return encode(list(texts))
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
