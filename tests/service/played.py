@@ -13,6 +13,7 @@ from offprompt.service.offprompt import BoundScope, Offprompt
 from offprompt.service.session import Session
 from offprompt.service.stored_session import StoredSession, read_session
 from offprompt.testing import MovedClock
+from tests.service.provider import Provider
 
 Wire = Literal["openai", "anthropic"]
 
@@ -46,6 +47,10 @@ class Played:
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     messages: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     calls: int = 0
+    provider: Provider = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.provider = Provider(self.wire)
 
     @property
     def scope(self) -> BoundScope:
@@ -67,7 +72,7 @@ class Played:
         own: list[dict[str, Any]] = []
         for reply in replies:
             self.clock.move(1)
-            self.session.prepare([*self.messages, *own], show=show)
+            self.provider.take(self.session.prepare([*self.messages, *own], show=show))
             self.clock.move(1)
             got = self.session.absorb(self.reply(reply))
             own = list(got.messages)

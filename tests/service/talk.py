@@ -7,16 +7,16 @@ import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from offprompt.records import Message, Reply, as_list, canonical
 from offprompt.service.session import Session
 from offprompt.wire.profiles import SHAPES
-from offprompt.wire.transcript import check_transcript
+from offprompt.wire.shapes import Wire
+from tests.service.provider import Provider
 
-Wire = Literal["openai", "anthropic"]
 WIRES: tuple[Wire, ...] = ("openai", "anthropic")
-MODELS: dict[Wire, str] = {"openai": "gpt-4o-mini", "anthropic": "claude-sonnet-5-5"}
+MODELS: dict[Wire, str] = {"openai": "gpt-4o-mini", "anthropic": "claude-sonnet-5-5", "responses": "gpt-5-mini"}
 
 _ids = itertools.count(1)
 
@@ -51,6 +51,8 @@ def as_reply(said: str | Say, wire: Wire) -> dict[str, Any]:
         stop = said.finish or ("tool_use" if named else "end_turn")
         usage = {"usage": said.usage} if said.usage else {}
         return {"id": "m", "type": "message", "role": "assistant", "content": blocks, "stop_reason": stop, **usage}
+    if wire == "responses":
+        return _response(said, named)
     message: dict[str, Any] = {"role": "assistant", "content": said.text or None}
     if named:
         message["tool_calls"] = [
@@ -70,8 +72,32 @@ def as_reply(said: str | Say, wire: Wire) -> dict[str, Any]:
     }
 
 
+def _response(said: Say, named: list[tuple[str, Any, str]]) -> dict[str, Any]:
+    items: list[dict[str, Any]] = []
+    if said.text or not named:
+        part = {"type": "output_text", "text": said.text, "annotations": []}
+        items.append({"type": "message", "id": "msg", "status": "completed", "role": "assistant", "content": [part]})
+    for call_id, name, given in named:
+        arguments = given if isinstance(given, str) else json.dumps(given)
+        head = {"type": "function_call", "id": f"fc_{call_id}", "status": "completed"}
+        items.append({**head, "call_id": call_id, "name": name, "arguments": arguments})
+    cut = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}} if said.finish else {}
+    usage = {"usage": said.usage} if said.usage else {}
+    return {"id": "r", "object": "response", "status": "completed", "output": items, **cut, **usage}
+
+
+def parts(content: Any, wire: Wire) -> Any:
+    """Content in a wire's own words; text parts are given in those of the other two."""
+    if wire != "responses" or not isinstance(content, list):
+        return content
+    named: list[Any] = content
+    return [{**part, "type": "input_text"} if part.get("type") == "text" else part for part in named]
+
+
 def result(wire: Wire, *answers: tuple[str, Any]) -> list[Message]:
     """The client's tool results: (call id, content)."""
+    if wire == "responses":
+        return [{"type": "function_call_output", "call_id": i, "output": parts(text, wire)} for i, text in answers]
     if wire == "anthropic":
         blocks = [{"type": "tool_result", "tool_use_id": i, "content": text} for i, text in answers]
         return [{"role": "user", "content": blocks}]
@@ -83,12 +109,17 @@ def tool(name: str, wire: Wire) -> dict[str, Any]:
     schema = {"type": "object", "properties": {"text": {"type": "string"}}}
     if wire == "anthropic":
         return {"name": name, "description": "A tool.", "input_schema": schema}
+    if wire == "responses":
+        return {"type": "function", "name": name, "description": "A tool.", "parameters": schema, "strict": False}
     return {"type": "function", "function": {"name": name, "description": "A tool.", "parameters": schema}}
 
 
 @dataclass
 class Talk:
-    """One conversation of an application with a session."""
+    """One conversation of an application with a session.
+
+    illegal   words of the one refusal that the test is about: other providers of the wire take what this one refuses.
+    """
 
     session: Session
     wire: Wire
@@ -96,18 +127,24 @@ class Talk:
     requests: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     replies: list[Reply] = field(default_factory=list[Reply])
     turn_seen: int = 0
+    illegal: str = ""
+    provider: Provider = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.provider = Provider(self.wire)
 
     def prepare(self, messages: Sequence[Any] | None = None, *, show: Sequence[str] = ()) -> dict[str, Any]:
-        """The request, checked: it is a sound transcript, goes on from the one before, and changed nothing given."""
+        """The request, checked: the provider takes it, it goes on from the one before, nothing given is changed."""
         given = list(self.messages if messages is None else messages)
         before = copy.deepcopy(given)
         request = self.session.prepare(given, show=show)
         assert given == before, "prepare changed the caller's messages"
-        assert check_transcript(request["messages"], wire=self.wire) == []
-        canonical(request)
+        repeated = self.provider.take(request, illegal=self.illegal)
         record = self.session.record
         assert record is not None
         assert record.pending is not None
+        if self.provider.taken == record.requests:
+            assert repeated >= record.pending.prefix, "the ledger's prefix is not what the provider's cache holds"
         if self.requests and not record.pending.cut:
             same_turn, stubbed = record.turn == self.turn_seen, record.pending.stubbed > 0
             check_prefix(self.requests[-1], request, same_turn=same_turn, wire=self.wire, stubbed=stubbed)
@@ -123,7 +160,7 @@ class Talk:
 
     def turn(self, user: Any, *said: str | Say, show: Sequence[str] = ()) -> Reply:
         """A user's message, and the model's replies until the application is next; the script must last."""
-        self.messages.append({"role": "user", "content": user})
+        self.messages.append({"role": "user", "content": parts(user, self.wire)})
         return self.go(*said, show=show)
 
     def go(self, *said: str | Say, show: Sequence[str] = ()) -> Reply:
@@ -145,7 +182,12 @@ class Talk:
     @property
     def last(self) -> list[Any]:
         """The newest request's messages."""
-        return self.requests[-1]["messages"]
+        return messages_of(self.requests[-1])
+
+
+def messages_of(request: dict[str, Any]) -> list[Any]:
+    """The messages of a request, or its items."""
+    return request["input"] if "input" in request else request["messages"]
 
 
 def flat(value: Any) -> str:
@@ -166,7 +208,7 @@ def check_prefix(
     """
     assert canonical(before.get("tools", [])) == canonical(now.get("tools", [])), "the tools changed"
     assert canonical(before.get("system", [])) == canonical(now.get("system", [])), "the system text changed"
-    old, new = before["messages"], now["messages"]
+    old, new = messages_of(before), messages_of(now)
     end = len(old) if same_turn else newest_user(old, wire)
     for at in range(end):
         assert at < len(new), f"message {at} is gone"

@@ -57,7 +57,7 @@ Begin = Callable[..., Spy]
 def begin(ann: BoundScope, wire: Wire) -> Begin:
     def new(session_id: str = "s1", **options: Any) -> Spy:
         tools = [tool("get", wire)]
-        return Spy(Talk(ann.session(session_id, model=MODELS[wire], tools=tools, **options), wire))
+        return Spy(Talk(ann.session(session_id, model=MODELS[wire], wire=wire, tools=tools, **options), wire))
 
     return new
 
@@ -97,7 +97,7 @@ def test_a_model_that_tries_everything_gets_nothing(
     for other in ("notes", "diet", "settings"):
         spy.turn("And that?", call("mem_read", slot=other), "It is kept.", show=(other,))
     for argument in (f"[[mem:{name}]]", f"[[mem:{name}#/keys/0/word]]", f"[[mem:{name}.1]]"):
-        reply = spy.turn("Send it", call("get", "c1", text=argument), "Not sent.")
+        reply = spy.turn("Send it", call("get", text=argument), "Not sent.")
         assert reply.done
     spy.close(ann)
     spy.out.add("log", *(record.getMessage() for record in caplog.records))
@@ -111,7 +111,7 @@ def test_what_tools_say_of_it_goes_no_further(
 ) -> None:
     spy = begin(policy=policy)
     for number, form in enumerate(forms(kind)):
-        one, many = f"call_{number}", f"more_{number}"
+        one, many = f"one_{number}", f"more_{number}"
         spy.turn("Look", calls(call("get", one, text="x"), call("get", many, text="y")))
         long = words(number, "uvwxyz", 7, 400)
         spy.talk.messages += result(wire, (one, f"first {form} last"), (many, f"{form} {long} {form} {long} {form}"))
@@ -135,7 +135,7 @@ def look_back(spy: Spy, kind: str) -> None:
     for body in bodies:
         reads = [call("mem_read", slot=body, page=page) for page in (1, 2)]
         spy.turn("Read it", *reads, f"It says [[mem:{body}]].")
-        reply = spy.turn("Send it", call("get", f"send_{body}_{len(spy.talk.messages)}", text=f"[[mem:{body}]]"))
+        reply = spy.turn("Send it", call("get", f"send_{body[1:]}_{len(spy.talk.messages)}", text=f"[[mem:{body}]]"))
         sent = [(each.call_id, each.arguments) for each in reply.tool_calls]
         spy.talk.messages += result(spy.talk.wire, *sent)
         spy.go("Sent.")
@@ -187,7 +187,7 @@ def test_a_store_that_is_away_lets_nothing_out(
     settings = Settings(max_value_bytes=1000)
     mem = Offprompt(Parts(store, store, clock, tokenizer_for(""), settings, builtin_sheets(), tokenizer_for))
     plant(ann := mem.scope(user="ann"))
-    session = ann.session("s1", model=MODELS[wire], tools=[tool("get", wire)])
+    session = ann.session("s1", model=MODELS[wire], wire=wire, tools=[tool("get", wire)])
     spy = Spy(Talk(session, wire))
     spy.turn("Hello", call("get", "c0", text="x"))
     spy.talk.messages += result(wire, ("c0", "nothing"))

@@ -52,7 +52,7 @@ def script(rng: random.Random, number: int, written: list[str]) -> list[str | Sa
         case 1:
             return [f"It is in [[mem:slot{rng.randrange(64)}]]."]
         case 2:
-            return [call("send", "c1", text=f"[[mem:slot{rng.randrange(64)}]]")]
+            return [call("send", text=f"[[mem:slot{rng.randrange(64)}]]")]
         case 3:
             return [call("mem_forget", slot=f"slot{rng.randrange(64)}"), "Forgotten."]
         case 4:

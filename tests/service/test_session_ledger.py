@@ -45,14 +45,16 @@ def test_parts_and_prefix_are_those_of_the_request(wire: Wire, policy: str) -> N
         scope.write("plan", "walk, then rest, then walk again", policy="when_asked")
         scope.write("style", "brief")
         one = Talk(
-            scope.session("s", model=MODELS[wire], policy=policy, system="Be kind.", tools=[tool("look", wire)]),  # type: ignore[arg-type]
+            scope.session(
+                "s", model=MODELS[wire], wire=wire, policy=policy, system="Be kind.", tools=[tool("look", wire)]
+            ),  # type: ignore[arg-type]
             wire,
         )
         for number in range(6):
             one.turn(f"What is my plan {number}?", call("mem_read", slot="plan"), "Walk.")
-            both = calls(call("mem_write", "m", slot=f"n{number}", value="v" * 30), call("look", "c", text="x"))
+            both = calls(call("mem_write", slot=f"n{number}", value="v" * 30), call("look", f"c{number}", text="x"))
             one.turn("Look " * 40, both)
-            one.messages += result(wire, ("c", "row 123 " * (900 if number == 2 else 20)))
+            one.messages += result(wire, (f"c{number}", "row 123 " * (900 if number == 2 else 20)))
             one.go("Seen. " * 30)
         entries = one.session.ledger()
         assert len(entries) == len(one.requests)
@@ -135,7 +137,7 @@ def test_returning_to_an_earlier_turn_lists_what_it_shows_again(talk: NewTalk, a
 def test_search_hits_that_hold_values_are_shown_not_leaked(talk: NewTalk, wire: Wire) -> None:
     with offprompt.open(":memory:", window_high_tokens=300, window_low_tokens=100) as opened:
         scope = opened.scope(user="u")
-        one = Talk(scope.session("s", model=MODELS[wire], policy="window"), wire)
+        one = Talk(scope.session("s", model=MODELS[wire], wire=wire, policy="window"), wire)
         one.turn("My mail is bob@example.com", call("mem_write", slot="mail", value="bob@example.com"), "ok")
         for number in range(12):
             one.turn(f"Tell me of {number} " * 10, "words " * 20)

@@ -17,8 +17,8 @@ def one(talk: NewTalk, wire: Wire) -> Talk:
 
 
 def look(one: Talk, text: Any = "a page from the web") -> None:
-    one.turn("Look", call("look", "c1", text="x"))
-    one.messages += result(one.wire, ("c1", text))
+    one.turn("Look", call("look", text="x"))
+    one.messages += result(one.wire, (one.replies[-1].tool_calls[0].call_id, text))
 
 
 def test_the_users_scope_unless_asked_or_there(talk: NewTalk, alice: BoundScope) -> None:
