@@ -72,6 +72,10 @@ class TextIndex(Generic[K]):
     def __contains__(self, key: K) -> bool:
         return key in self._texts
 
+    def holders(self, term: str) -> int:
+        """In how many texts a term stands."""
+        return len(self._postings.get(term, ()))
+
     def add(self, key: K, text: str | Counter[str]) -> None:
         """Add a text, or its terms counted before; a key that is there is replaced."""
         self.remove(key)

@@ -115,6 +115,14 @@ class ShownValue:
     date: str
 
 
+_SPEAKERS: Final = {"user": "用户", "assistant": "助手", "tool": "工具"}
+
+
+def turn_source(speaker: str, turn: int, language: Language) -> str:
+    """The source of what was said in an earlier turn."""
+    return f"{speaker}, turn {turn}" if language == "en" else f"{_SPEAKERS.get(speaker, speaker)}，第 {turn} 轮"
+
+
 def value_line(value: ShownValue) -> str:
     """A value as it stands in a frame; its further lines are set in, so that none looks like another slot's."""
     text = "\n  ".join(value.text.splitlines()) if value.text else ""

@@ -1,0 +1,214 @@
+"""What left the prompt comes back, for one turn, when the user refers to it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from offprompt.recall.telling import coverage, searchable_terms, telling_terms, telling_words, words_with
+from offprompt.recall.text import TextIndex, snippet
+from offprompt.records import JournalEntry
+from offprompt.service.session_kit import date_of
+from offprompt.service.turn import Turn
+from offprompt.wire.head import ShownValue, turn_source
+from offprompt.wire.referring import asks_for_wishes, is_question, refers_back, stands_on_the_last, states_wish
+
+ID_CHARS: Final = 12
+FEW_WORDS: Final = 4
+"""Below so many telling words a text is read with the turn before it."""
+
+BORROWED: Final = 0.5
+"""How much a word of the turn before counts beside one of the user's own."""
+
+FLOOR: Final = 0.6
+"""How much of what a question is about a turn must hold, where it does not say outright that it refers back."""
+
+HIGH_FLOOR: Final = 0.8
+"""The same of words that ask for nothing. LOW_FLOOR: of words that refer back outright."""
+
+LOW_FLOOR: Final = 0.25
+HERE_SHARE: Final = 0.7
+
+MARGIN: Final = 0.05
+"""By how much it must beat what the request still holds, where the text does not refer back outright."""
+
+RARE_SHARE: Final = 0.03
+RARE_TEXTS: Final = 4
+"""A word in more than 3 % of the messages (and more than four) tells of the whole conversation, not of a turn."""
+
+NEAR_BEST: Final = 0.75
+MAX_TURNS: Final = 3
+MAX_FOUND: Final = 40
+LINE_TOKENS: Final = 60
+TOLD: Final = ("user", "assistant", "tool")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One text that comes back: where it stands in the journal, who said it, when, and how well it fits.
+
+    name     its handle's name. source: who said it, and in which turn. score: 0 to 1, higher fits better.
+    foreign  neither the user nor the model said it.
+    """
+
+    name: str
+    text: str
+    source: str
+    date: str
+    score: float
+    foreign: bool = False
+
+    @property
+    def shown(self) -> ShownValue:
+        """As a frame shows it."""
+        return ShownValue(self.name, self.text, self.source, self.date)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a user's text asks of earlier turns: telling terms with their weight, and how outright it refers to them.
+
+    own      terms of the text itself. terms: those of the turn before too, where the text has few.
+    back     it refers back outright. wishes: it asks what was wished for all times.
+    """
+
+    own: frozenset[str]
+    terms: Mapping[str, float]
+    back: bool = False
+    wishes: bool = False
+    asks: bool = False
+
+    @classmethod
+    def of(cls, text: str, before: str) -> Question:
+        """The question in a user's own words; `before`: those of the user's turn before."""
+        own = telling_terms(text)
+        terms = dict.fromkeys(own, 1.0)
+        back, stands = refers_back(text), stands_on_the_last(text)
+        if telling_words(text) < FEW_WORDS and (own or stands or back):
+            terms = {**dict.fromkeys(telling_terms(before), BORROWED), **terms}
+        return cls(
+            frozenset(own), terms, back or (stands and not own), asks_for_wishes(text), stands or is_question(text)
+        )
+
+
+@dataclass(slots=True)
+class JournalIndex:
+    """The texts of one conversation's messages by journal key; follows it from branch to branch."""
+
+    index: TextIndex[str] = field(default_factory=TextIndex[str])
+    terms: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
+
+    def follow(self, entries: Iterable[JournalEntry]) -> None:
+        """Hold exactly these entries: O(their number), and O(text) for what is new."""
+        keys = {entry.key for entry in entries}
+        for key in [key for key in self.terms if key not in keys]:
+            self.index.remove(key)
+            del self.terms[key]
+        for entry in entries:
+            if entry.key not in self.terms:
+                self.terms[entry.key] = searchable_terms(entry.text)
+                self.index.add(entry.key, self.terms[entry.key])
+
+
+@dataclass(frozen=True, slots=True)
+class Recaller:
+    """Finds, among the messages that a request leaves out, those that its newest user message refers to.
+
+    Property B   nothing comes back for words that tell of nothing ("thanks"), nor for what a message that is still in
+                 the request tells as well.
+    """
+
+    turn: Turn
+    journal: JournalIndex
+
+    def hits(self, question: Question, entries: Sequence[JournalEntry], sent: Set[str]) -> list[Hit]:
+        """The hits, best turn first, the messages of a turn in order.
+
+        entries  the conversation before the newest user message. sent: keys of those that the request holds.
+        """
+        told = [entry for entry in entries if entry.text and entry.kind in TOLD]
+        gone = [entry for entry in told if entry.key not in sent]
+        if not gone or not (question.terms or question.wishes):
+            return []
+        if question.wishes:
+            wishes = [entry for entry in reversed(gone) if entry.kind == "user" and states_wish(entry.text)]
+            if wishes:
+                return [self._hit(entry, question.terms, 1.0) for entry in wishes[: 2 * MAX_TURNS]]
+        self.journal.follow(told)
+        weights = self._weights(question)
+        found = {key for key, _ in self.journal.index.search(list(weights), MAX_FOUND)}
+        turns: dict[int, list[JournalEntry]] = {}
+        for entry in told:
+            turns.setdefault(entry.turn, []).append(entry)
+        near = {entry.turn for entry in told if entry.key in found}
+        here = max((self._covered(weights, turns[at], sent) for at in near - {told[-1].turn}), default=0.0)
+        floor = self._floor(question, here)
+        left = {entry.key for entry in gone}
+        whole = sorted(((self._covered(weights, turns[at], left), at) for at in near), reverse=True)
+        scored: list[tuple[float, int, list[Hit]]] = []
+        for most, at in whole[: 2 * MAX_TURNS]:
+            lines = self._lines(weights, [entry for entry in turns[at] if entry.key in left]) if most >= floor else []
+            terms = searchable_terms("\n".join(line.text for line in lines))
+            if self._tells(question, weights, terms):
+                scored.append((coverage(weights, terms), at, lines))
+        least = max([floor, *(score * NEAR_BEST for score, _, _ in scored)])
+        ranked = sorted((each for each in scored if each[0] >= least), key=lambda each: (-each[0], -each[1]))
+        return [replace(line, score=score) for score, _, lines in ranked[:MAX_TURNS] for line in lines]
+
+    def _floor(self, question: Question, here: float) -> float:
+        """What a turn must cover; here: what a turn of the request covers."""
+        if question.back:
+            return max(LOW_FLOOR, here * HERE_SHARE)
+        return max(FLOOR if question.asks else HIGH_FLOOR, here + MARGIN)
+
+    def _weights(self, question: Question) -> dict[str, float]:
+        """The question's terms by how much each tells: its weight × idf over the messages."""
+        index = self.journal.index
+        return {
+            term: weight * math.log(1 + (len(index) - index.holders(term) + 0.5) / (index.holders(term) + 0.5))
+            for term, weight in question.terms.items()
+        }
+
+    def _covered(self, weights: Mapping[str, float], entries: Sequence[JournalEntry], keys: Set[str]) -> float:
+        """How well the messages of these keys cover the question together."""
+        terms = self.journal.terms
+        return coverage(weights, {term for entry in entries if entry.key in keys for term in terms[entry.key]})
+
+    def _tells(self, question: Question, weights: Mapping[str, float], terms: Mapping[str, int]) -> bool:
+        """Whether the terms hold one of the text's own that is rare in the conversation, and not it alone."""
+        index, own = self.journal.index, question.own or weights.keys()
+        held = [term for term in own if term in terms]
+        most = max(RARE_TEXTS, RARE_SHARE * len(index))
+        return any(index.holders(term) <= most for term in held) and (len(held) > 1 or question.back)
+
+    def _lines(self, weights: Mapping[str, float], entries: Sequence[JournalEntry]) -> list[Hit]:
+        """A turn's lines: what the user said, what the model said last, and others that tell what these do not."""
+        if not entries:
+            return []
+        answer = next((entry for entry in reversed(entries) if entry.kind == "assistant"), None)
+        told = [entry for entry in entries if entry.kind == "user" or entry is answer]
+        held = {term for entry in told for term in self.journal.terms[entry.key]}
+        for entry in entries:
+            more = {term for term in weights if term in self.journal.terms[entry.key]} - held
+            if entry not in told and more:
+                told.append(entry)
+                held |= more
+        return [self._hit(entry, weights, 0.0) for entry in sorted(told, key=entries.index)]
+
+    def _hit(self, entry: JournalEntry, weights: Mapping[str, float], score: float) -> Hit:
+        text = self._clean(entry)
+        words = words_with(text, set(weights))
+        part = snippet(text, words, max_tokens=LINE_TOKENS)
+        source = turn_source(entry.kind, entry.turn, self.turn.language)
+        return Hit(f"@{entry.key[:ID_CHARS]}", part, source, date_of(entry.at), score, entry.kind == "tool")
+
+    def _clean(self, entry: JournalEntry) -> str:
+        """A message's text without secrets; of others than the user without long values, which are their handles."""
+        if entry.kind == "user":
+            return self.turn.scrubber.hide(entry.text)
+        clean, names = self.turn.scrub(entry.text)
+        self.turn.issue(*names)
+        return clean

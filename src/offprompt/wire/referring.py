@@ -1,0 +1,59 @@
+"""Whether a user's words refer to what was said before: outright, by standing on the turn before, or to a wish."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+_HAN: Final = re.compile(r"[\u3400-\u9fff]")
+_QUESTION: Final = re.compile(
+    r"[?？]|什么|谁|哪|怎么|多少|[吗呢]|几[个点次号]"
+    r"|(?<![^\W_])(?:what|who|whose|which|how|where|when|why|tell me|remind)(?![^\W_])"
+)
+
+
+def refers_back(text: str) -> bool:
+    """Whether the text refers outright to something said before, such as `as I said` or `上次`."""
+    return _holds(text, "back")
+
+
+def is_question(text: str) -> bool:
+    """Whether the text asks for something to be told."""
+    return _QUESTION.search(text.casefold()) is not None
+
+
+def stands_on_the_last(text: str) -> bool:
+    """Whether the text is understood only with the turn before it, such as `still not working` or `那个呢？`."""
+    return _holds(text, "on")
+
+
+def asks_for_wishes(text: str) -> bool:
+    """Whether the text asks what the user wished for all times, such as `what did I ask you to always do?`."""
+    return refers_back(text) and _holds(text, "wish_asked")
+
+
+def states_wish(text: str) -> bool:
+    """Whether the text may state a wish for all times, such as `from now on …` or `以后……`."""
+    return _holds(text, "wish_said")
+
+
+def _holds(text: str, table: str) -> bool:
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+    return _phrases()[table].search(folded) is not None
+
+
+@cache
+def _phrases() -> dict[str, re.Pattern[str]]:
+    tables = tomllib.loads(files("offprompt.wire").joinpath("referring.toml").read_text(encoding="utf-8"))
+    return {name: _pattern(phrases) for name, phrases in tables.items()}
+
+
+def _pattern(phrases: Sequence[str]) -> re.Pattern[str]:
+    latin = [re.escape(phrase).replace(r"\ ", r"\s+") for phrase in phrases if not _HAN.search(phrase)]
+    han = [re.escape(phrase) for phrase in phrases if _HAN.search(phrase)]
+    return re.compile("|".join([rf"(?<![^\W_])(?:{'|'.join(latin)})(?![^\W_])", *han]))
