@@ -20,7 +20,8 @@ from offprompt.testing.strict_chunks import StrictWire
 from offprompt.testing.strict_server import StrictServer
 from offprompt.testing.upstream import Upstream
 from offprompt.wire.prices import PriceSheet
-from offprompt.wire.streams import assemble
+from offprompt.wire.profiles import SHAPES
+from offprompt.wire.streams import CUT, assemble
 
 WORDS = 'Zwölf 😀 个 "quoted"\n'
 SAID = Said(WORDS, (SaidCall("look", {"q": "上海 😀"}, "c0"), SaidCall("send", {}, "c1")), thinking="Hm, 想。")
@@ -64,7 +65,7 @@ def test_chat_completions(server: StrictServer) -> None:
     for chunk in chunks:
         openai.types.chat.ChatCompletionChunk.model_validate(chunk.model_dump(mode="json"))
     assert len(chunks) > 20
-    streamed = assemble(chunks, wire="openai").reply
+    streamed = assemble(chunks, wire="openai")
     assert streamed["choices"][0]["message"]["tool_calls"] == [
         call.model_dump(exclude_none=True) for call in message.tool_calls or []
     ]
@@ -107,7 +108,7 @@ def test_messages(server: StrictServer) -> None:
     assert isinstance(whole, anthropic.types.Message)
     anthropic.types.Message.model_validate(whole.model_dump(), strict=True)
     assert [block.type for block in whole.content] == ["thinking", "text", "tool_use", "tool_use"]
-    streamed = assemble(create(**options, stream=True), wire="anthropic").reply
+    streamed = assemble(create(**options, stream=True), wire="anthropic")
     assert streamed["content"] == whole.model_dump(mode="json", exclude_none=True)["content"]
     assert streamed["usage"]["cache_read_input_tokens"] > 0
     with client.messages.stream(**options) as helper:
@@ -169,13 +170,13 @@ def test_a_cut_stream_ends_and_a_stalled_one_breaks_off(server: StrictServer, wi
     server.deliver(Delivery(longest=2, cut=20))
     cut = list(chunks())
     assert len(cut) == 20
-    assert assemble(cut, wire=wire).cut  # type: ignore[arg-type]
+    assert SHAPES[wire].reply(assemble(cut, wire=wire)).finish == CUT
     server.deliver(Delivery(longest=2, cut=20, stall=True))
     got: list[Any] = []
     with pytest.raises(Exception, match=r"(?i)incomplete|closed|connection|peer"):
         got.extend(chunk for chunk in chunks())
     server.deliver(Delivery())
-    assert not assemble(chunks(), wire=wire).cut  # type: ignore[arg-type]
+    assert SHAPES[wire].reply(assemble(chunks(), wire=wire)).finish != CUT
 
 
 @pytest.mark.parametrize("wire", ["openai", "responses", "anthropic"])

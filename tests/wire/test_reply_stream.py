@@ -59,7 +59,7 @@ def reply_of(wire: Wire, text: str, calls: Iterable[tuple[str, Any]] = (), think
 
 def seen(wire: Wire, chunks: Iterable[object]) -> tuple[str, list[tuple[str, str, str]], str]:
     """Text, calls and end as a client puts them together."""
-    raw = SHAPES[wire].reply(assemble(chunks, wire=wire).reply)
+    raw = SHAPES[wire].reply(assemble(chunks, wire=wire))
     calls = [(call.call_id, call.name, call.arguments) for call in SHAPES[wire].calls(raw.message)]
     return SHAPES[wire].text(raw.message), calls, raw.finish
 
@@ -101,7 +101,7 @@ def test_the_stream_equals_the_whole(wire: Wire, text: str, calls: Any, seed: in
     chunks = list(split_reply(reply, wire, Delivery(seed=seed, noise=noise)))
     out = list(stream.through(chunks))
     assert seen(wire, out) == expected(wire, reply)
-    assert stream.assembled().reply == reply
+    assert stream.assembled() == reply
     if wire == "anthropic":
         check_order(out)
     assert "mem_" not in "".join(name for _, name, _ in seen(wire, out)[1])
@@ -140,7 +140,7 @@ def test_of_a_cut_stream_comes_what_is_whole(wire: Wire, text: str, calls: Any, 
     reply = reply_of(wire, text, calls)
     stream = ReplyStream(wire, filters())
     out = list(stream.through(split_reply(reply, wire, Delivery(cut=at))))
-    raw_text = SHAPES[wire].text(SHAPES[wire].reply(stream.assembled().reply).message)
+    raw_text = SHAPES[wire].text(SHAPES[wire].reply(stream.assembled()).message)
     said, made, _ = seen(wire, out)
     if raw_text.strip():
         assert said == resolve_text(raw_text, lookup, missing="?").text or not said.strip()
@@ -199,5 +199,5 @@ def test_two_choices_are_kept_apart() -> None:
         return {"choices": [{"index": index, "delta": {"content": text}, "finish_reason": finish}]}
 
     parts = [chunk(0, "In [[mem:"), chunk(1, "[[mem:城市"), chunk(0, "city]]", "stop"), chunk(1, "]] [[", "stop")]
-    made = assemble(ReplyStream("openai", filters()).through(parts), wire="openai").reply
+    made = assemble(ReplyStream("openai", filters()).through(parts), wire="openai")
     assert [each["message"]["content"] for each in made["choices"]] == ["In Hangzhou", "杭州 [["]

@@ -16,7 +16,7 @@ from offprompt.records import compact
 from offprompt.testing.strict_chunks import Delivery, split_reply
 from offprompt.wire.actions import parse_actions
 from offprompt.wire.profiles import SHAPES
-from offprompt.wire.streams import CUT, Incomplete, assemble
+from offprompt.wire.streams import CUT, assemble
 
 Wire = Literal["openai", "anthropic"]
 WIRES: list[Wire] = ["openai", "anthropic"]
@@ -69,7 +69,7 @@ def test_split_and_assembled_is_the_same(wire: Wire, data: st.DataObject, seed: 
     reply = data.draw(REPLIES[wire])
     chunks = list(split_reply(reply, wire, Delivery(seed=seed, longest=data.draw(st.integers(1, 9)), noise=noise)))
     made = assemble(chunks, wire=wire)
-    assert (made.reply, made.cut, made.incomplete) == (reply, False, ())
+    assert made == reply
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -82,7 +82,7 @@ def test_the_sdks_objects_are_chunks_too(wire: Wire, data: st.DataObject, seed: 
     else:
         reader: Any = pydantic.TypeAdapter(anthropic.types.RawMessageStreamEvent)
         objects = [reader.validate_python(chunk) for chunk in chunks]
-    assert assemble(objects, wire=wire).reply == reply
+    assert assemble(objects, wire=wire) == reply
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -93,12 +93,10 @@ def test_what_was_cut_off_is_marked_and_left_out(wire: Wire, data: st.DataObject
     made = assemble(split_reply(reply, wire, Delivery(seed=seed, cut=at), usage=False), wire=wire)
     shape = SHAPES[wire]
     whole = {call.call_id: call for call in shape.calls(shape.reply(reply).message)}
-    raw = shape.reply(made.reply)
+    raw = shape.reply(made)
     assert all(call == whole[call.call_id] for call in shape.calls(raw.message))
-    assert {each.call_id for each in made.incomplete} <= whole.keys()
     ended = at >= len(chunks) - (1 if wire == "anthropic" else 0)
-    assert made.cut is (not ended)
-    assert (raw.finish == CUT) is made.cut
+    assert (raw.finish == CUT) is (not ended)
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -114,13 +112,11 @@ def test_no_memory_call_runs_that_was_cut_off(wire: Wire) -> None:
     ran: set[int] = set()
     for at in range(60):
         made = assemble(split_reply(reply, wire, Delivery(longest=3, cut=at)), wire=wire)
-        for action in parse_actions(made.reply).actions:
+        for action in parse_actions(made).actions:
             assert action.arguments == arguments
             ran.add(at)
     assert ran
     assert min(ran) > 6
-    cut = assemble(split_reply(reply, wire, Delivery(longest=3, cut=5)), wire=wire)
-    assert [(each.call_id, each.name) for each in cut.incomplete] == [("c1", "mem_write")]
 
 
 def test_arguments_that_break_off_at_the_token_limit_are_left_out_of_messages() -> None:
@@ -134,9 +130,8 @@ def test_arguments_that_break_off_at_the_token_limit_are_left_out_of_messages() 
         {"type": "message_stop"},
     ]
     made = assemble(events, wire="anthropic")
-    assert (made.reply["content"], made.reply["stop_reason"], made.cut) == ([], "max_tokens", False)
-    assert made.incomplete == (Incomplete("t1", "look", '{"a": "b'),)
-    assert made.reply["usage"] == {"input_tokens": 1, "output_tokens": 9}
+    assert (made["content"], made["stop_reason"]) == ([], "max_tokens")
+    assert made["usage"] == {"input_tokens": 1, "output_tokens": 9}
 
 
 def chat(*deltas: dict[str, Any], finish: str = "tool_calls") -> list[dict[str, Any]]:
@@ -167,7 +162,7 @@ def call(arguments: str | None, **fields: Any) -> dict[str, Any]:
     ],
 )
 def test_calls_are_told_apart_as_servers_send_them(deltas: list[dict[str, Any]]) -> None:
-    made = assemble(chat(*deltas), wire="openai").reply
+    made = assemble(chat(*deltas), wire="openai")
     calls = made["choices"][0]["message"]["tool_calls"]
     assert [(each["id"], each["function"]["name"], each["function"]["arguments"]) for each in calls] == [
         ("a", "x", "{}"),
@@ -177,11 +172,11 @@ def test_calls_are_told_apart_as_servers_send_them(deltas: list[dict[str, Any]])
 
 def test_names_in_pieces_and_arguments_as_objects() -> None:
     made = assemble(chat(call(None, index=0, id="a", name="mem_"), call(None, index=0, name="read")), wire="openai")
-    assert made.reply["choices"][0]["message"]["tool_calls"][0]["function"] == {"name": "mem_read", "arguments": ""}
+    assert made["choices"][0]["message"]["tool_calls"][0]["function"] == {"name": "mem_read", "arguments": ""}
     given_whole = call(None, index=0, id="a", name="x")
     given_whole["tool_calls"][0]["function"]["arguments"] = {"城": 1}
     made = assemble(chat(given_whole), wire="openai")
-    assert made.reply["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] == '{"城":1}'
+    assert made["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] == '{"城":1}'
 
 
 def test_events_without_index_or_start_are_taken() -> None:
@@ -194,7 +189,7 @@ def test_events_without_index_or_start_are_taken() -> None:
         {"type": "unknown"},
         {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
     ]
-    made = assemble(events, wire="anthropic").reply
+    made = assemble(events, wire="anthropic")
     assert made["content"] == [
         {"type": "text", "text": "你好"},
         {"type": "tool_use", "id": "t", "name": "x", "input": {}},
@@ -204,18 +199,17 @@ def test_events_without_index_or_start_are_taken() -> None:
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_stream_of_nothing_is_cut(wire: Wire) -> None:
     made = assemble([], wire=wire)
-    assert made.cut
-    assert SHAPES[wire].reply(made.reply).finish == CUT
+    assert SHAPES[wire].reply(made).finish == CUT
 
 
 def test_thinking_without_its_signature_and_empty_text_are_not_kept_of_a_cut_reply() -> None:
     thought = {"type": "thinking", "thinking": "", "signature": ""}
     begun = {"type": "content_block_start", "index": 0, "content_block": thought}
     delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}}
-    assert assemble([begun, delta], wire="anthropic").reply["content"] == []
+    assert assemble([begun, delta], wire="anthropic")["content"] == []
     signed = {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "s"}}
     text = {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}}
-    made = assemble([begun, delta, signed, text], wire="anthropic").reply
+    made = assemble([begun, delta, signed, text], wire="anthropic")
     assert made["content"] == [{"type": "thinking", "thinking": "hm", "signature": "s"}]
 
 

@@ -49,6 +49,7 @@ class LedgerEntry:
     price     in the sheet's currency, input and output; None without a sheet. cut: turns that left at this request.
     stubbed   messages that became stubs at this request, after the model had seen them whole: like a cut, it breaks the
               prefix.
+    outcome   `ok`, `cut`: the reply ended before its end (token limit, stream), `no reply`: none was absorbed.
     last      journal key of the request's last message: its reply is the assistant's entry behind it.
     previous  hash of the session's entry before, hash: of this one (`audit --verify` recomputes it).
     """

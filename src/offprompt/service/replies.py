@@ -313,6 +313,7 @@ class ReplyReader:
                 out=message_size(raw.message, self._shape, turn.kit.tokenizer),
                 usage=raw.usage,
                 sheet=turn.model.sheet,
+                outcome="cut" if raw.finish in CUT_OFF else "ok",
                 warnings=turn.told,
             )
             ledger = (closed,)

@@ -94,7 +94,7 @@ def _replies(ledger: Sequence[LedgerEntry], journal: Sequence[JournalEntry]) -> 
     found: dict[int, JournalEntry] = {}
     for entry in ledger:
         candidates = behind.get(entry.last, [])
-        if entry.outcome == "ok" and candidates:
+        if entry.outcome in ("ok", "cut") and candidates:
             # The same words once more are the same message: the last one then stands for all further replies.
             found[entry.seq] = candidates.pop(0) if len(candidates) > 1 else candidates[0]
     return found

@@ -75,14 +75,20 @@ class StreamReader:
         return [] if self._waits_from is not None else out
 
     def finish(self) -> list[Any]:
-        """The provider's stream is over: the reply is absorbed, and what waited comes."""
+        """The provider's stream is over: the reply is absorbed, and what waited comes; nothing the second time."""
+        if self.reply is not None:
+            return []
         rest = self._stream.finish()
-        self.reply, after = self._absorb(self._stream.assembled().reply)
+        self.reply, after = self._absorb(self._stream.assembled())
         if self._waits_from is None:
             return rest
         stream = ReplyStream(self._wire, _filters(after))
         out = [stream.feed(chunk) for chunk in self._chunks][self._waits_from :]
         return [*(each for chunk in out for each in chunk), *stream.finish()]
+
+    def broken(self) -> list[Any]:
+        """The provider's stream failed: as `finish`, if anything came; else there is no reply to absorb."""
+        return self.finish() if self._chunks else []
 
     def _watched(self) -> Filters:
         def text(name: str, pointer: str, /) -> Looked:
@@ -133,16 +139,23 @@ class StreamedReply:
     """Iterate over it for the chunks, in the provider's own shape; then `reply` is the whole.
 
     Memory calls are hidden, handles resolved: joined, the text is `reply.text`, byte for byte.
+    Fails    as the provider's stream does: what came is absorbed as cut, then its error goes on to the caller, once.
     """
 
     def __init__(self, reader: StreamReader, chunks: Iterable[object]) -> None:
         self._reader, self._chunks = reader, iter(chunks)
 
     def __iter__(self) -> Iterator[Any]:
-        for chunk in self._chunks:
+        while True:
+            try:
+                chunk = next(self._chunks)
+            except StopIteration:
+                yield from self._reader.finish()
+                return
+            except Exception:
+                yield from self._reader.broken()
+                raise
             yield from self._reader.feed(chunk)
-        if self._reader.reply is None:
-            yield from self._reader.finish()
 
     @property
     def reply(self) -> Reply:
@@ -159,14 +172,21 @@ class AsyncStreamedReply:
     """`StreamedReply` for `async for`; the store is asked in a worker thread."""
 
     def __init__(self, reader: StreamReader, chunks: AsyncIterable[object]) -> None:
-        self._reader, self._chunks = reader, chunks
+        self._reader, self._chunks = reader, aiter(chunks)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
-        async for chunk in self._chunks:
+        while True:
+            try:
+                chunk = await anext(self._chunks)
+            except StopAsyncIteration:
+                for out in await asyncio.to_thread(self._reader.finish):
+                    yield out
+                return
+            except Exception:
+                for out in await asyncio.to_thread(self._reader.broken):
+                    yield out
+                raise
             for out in await asyncio.to_thread(self._reader.feed, chunk):
-                yield out
-        if self._reader.reply is None:
-            for out in await asyncio.to_thread(self._reader.finish):
                 yield out
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from offprompt.records import as_dict, as_list, compact
-from offprompt.wire._chunks import CUT, Assembled, Incomplete, read_object
+from offprompt.wire._chunks import CUT, read_object
 
 OWN: Final = ("choices", "usage", "object")
 
@@ -116,27 +116,20 @@ class ChatAssembler:
                 before = None if key == "role" else choice.message.get(key)
                 choice.message[key] = _joined(before, value)
 
-    def assembled(self) -> Assembled:
+    def assembled(self) -> dict[str, Any]:
         """See `streams.Assembler`."""
         choices = sorted(self._choices.items()) or [(0, _Choice())]
-        cut = any(choice.finish is None for _, choice in choices)
-        incomplete: list[Incomplete] = []
-        items = [_whole(index, choice, incomplete) for index, choice in choices]
+        items = [_whole(index, choice) for index, choice in choices]
         reply: dict[str, Any] = {**self._head, "object": "chat.completion", "choices": items}
         if self._usage is not None:
             reply["usage"] = self._usage
-        return Assembled(reply, cut, tuple(incomplete))
+        return reply
 
 
-def _whole(index: int, choice: _Choice, incomplete: list[Incomplete]) -> dict[str, Any]:
+def _whole(index: int, choice: _Choice) -> dict[str, Any]:
     calls = [call.whole() for call in choice.calls.calls]
     if choice.finish is None:
-        ended = [read_object(call["function"]["arguments"]) is not None for call in calls]
-        for call, whole in zip(calls, ended, strict=True):
-            if not whole:
-                function = call["function"]
-                incomplete.append(Incomplete(str(call.get("id") or ""), function["name"], function["arguments"]))
-        calls = [call for call, whole in zip(calls, ended, strict=True) if whole]
+        calls = [call for call in calls if read_object(call["function"]["arguments"]) is not None]
     message: dict[str, Any] = {"role": "assistant", "content": None, **choice.message}
     if calls:
         message["tool_calls"] = calls

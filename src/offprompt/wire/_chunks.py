@@ -1,9 +1,8 @@
-"""What both wires' streams have in common: the reply put together, chunks as plain data."""
+"""What the streams of all wires have in common: why a reply ended early, chunks as plain data."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from offprompt.errors import UnsupportedError, UsageError
@@ -11,29 +10,6 @@ from offprompt.records import as_dict
 
 CUT: Final = "cut"
 """Why a reply ended whose stream stopped before its end; stands where the provider's own reason would."""
-
-
-@dataclass(frozen=True, slots=True)
-class Incomplete:
-    """A call that is not in the reply, since its arguments never came to their end; `text` is what came of them."""
-
-    call_id: str
-    name: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Assembled:
-    """A reply put together.
-
-    reply       in the shape of the wire's whole replies, for `Session.absorb`.
-    cut         the stream stopped early; the reply's finish is then `CUT`.
-    incomplete  calls that were cut off, and so are left out: they must not be run.
-    """
-
-    reply: dict[str, Any]
-    cut: bool = False
-    incomplete: tuple[Incomplete, ...] = ()
 
 
 def plain_chunk(chunk: object) -> dict[str, Any]:

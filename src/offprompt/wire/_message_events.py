@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from offprompt.records import as_dict, as_list
-from offprompt.wire._chunks import CUT, Assembled, Incomplete, read_object
+from offprompt.wire._chunks import CUT, read_object
 
 TEXTS: Final = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 """The field that a delta goes on with; its block has the type of the first two, or `thinking`."""
@@ -75,11 +75,10 @@ class MessageAssembler:
         elif kind == "citations_delta" and delta.get("citation") is not None:
             block.fields["citations"] = [*(as_list(block.fields.get("citations")) or []), delta["citation"]]
 
-    def assembled(self) -> Assembled:
+    def assembled(self) -> dict[str, Any]:
         """See `streams.Assembler`."""
         cut = self._head.get("stop_reason") is None
         content: list[dict[str, Any]] = []
-        incomplete: list[Incomplete] = []
         for _, block in sorted(self._blocks.items()):
             whole = {**block.fields, **{key: _text(block, key) for key in block.texts}}
             if cut and not block.stopped and not _may_be_sent(whole):
@@ -88,8 +87,6 @@ class MessageAssembler:
                 text = "".join(block.json)
                 value = read_object(text) if text else _given(block, cut=cut)
                 if value is None:
-                    name = str(block.fields.get("name") or "")
-                    incomplete.append(Incomplete(str(block.fields.get("id") or ""), name, text))
                     continue
                 whole["input"] = value
             content.append(whole)
@@ -97,7 +94,7 @@ class MessageAssembler:
         reply["stop_reason"] = CUT if cut else self._head["stop_reason"]
         if self._usage:
             reply["usage"] = self._usage
-        return Assembled(reply, cut, tuple(incomplete))
+        return reply
 
 
 def place(chunk: Mapping[str, Any], otherwise: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from offprompt.records import as_dict, as_list
-from offprompt.wire._chunks import CUT, Assembled, Incomplete, read_object
+from offprompt.wire._chunks import CUT, read_object
 from offprompt.wire._response_items import CALL
 
 ADDED: Final = "response.output_item.added"
@@ -85,18 +85,17 @@ class ResponseAssembler:
         elif kind == ARGUMENTS_DELTA:
             item.arguments.append(str(chunk.get("delta") or ""))
 
-    def assembled(self) -> Assembled:
+    def assembled(self) -> dict[str, Any]:
         """See `streams.Assembler`."""
-        incomplete: list[Incomplete] = []
-        items = [whole for _, item in sorted(self._items.items()) if (whole := _as_far(item, incomplete)) is not None]
+        items = [whole for _, item in sorted(self._items.items()) if (whole := _as_far(item)) is not None]
         if self._whole is not None:
             # Some servers leave the items out of the last event.
-            return Assembled({**self._whole, "output": as_list(self._whole.get("output")) or items})
+            return {**self._whole, "output": as_list(self._whole.get("output")) or items}
         end = {"status": "incomplete", "incomplete_details": {"reason": CUT}, "output": items}
-        return Assembled({"object": "response", **self._head, **end}, cut=True, incomplete=tuple(incomplete))
+        return {"object": "response", **self._head, **end}
 
 
-def _as_far(item: _Item, incomplete: list[Incomplete]) -> dict[str, Any] | None:
+def _as_far(item: _Item) -> dict[str, Any] | None:
     """An item as far as it came; None for what cannot be sent back or run."""
     if item.done:
         return item.fields
@@ -105,7 +104,6 @@ def _as_far(item: _Item, incomplete: list[Incomplete]) -> dict[str, Any] | None:
         name = str(item.fields.get("name") or "")
         if name and read_object(text) is not None:
             return {**item.fields, "arguments": text, "status": "completed"}
-        incomplete.append(Incomplete(str(item.fields.get("call_id") or ""), name, text))
         return None
     parts: list[dict[str, Any]] = []
     for _, (kind, pieces) in sorted(item.parts.items()):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from offprompt.wire._chat_filter import ChatFilter
-from offprompt.wire._chunks import Assembled, plain_chunk
+from offprompt.wire._chunks import plain_chunk
 from offprompt.wire._filters import Filters, TextStage
 from offprompt.wire._message_filter import MessageFilter
 from offprompt.wire._response_filter import ResponseFilter
@@ -45,7 +45,7 @@ class ReplyStream:
         """The provider's stream is over; what was still held back."""
         return self._filter.finish()
 
-    def assembled(self) -> Assembled:
+    def assembled(self) -> dict[str, Any]:
         """The whole reply as the model wrote it, for `Session.absorb`."""
         return self._assembler.assembled()
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from offprompt.wire._chat_chunks import ChatAssembler
-from offprompt.wire._chunks import CUT, Assembled, Incomplete, plain_chunk
+from offprompt.wire._chunks import CUT, plain_chunk
 from offprompt.wire._message_events import MessageAssembler
 from offprompt.wire._response_events import ResponseAssembler
 from offprompt.wire.shapes import Wire
 
-__all__ = ["CUT", "Assembled", "Assembler", "Incomplete", "assemble", "assembler_for", "plain_chunk"]
+__all__ = ["CUT", "Assembler", "assemble", "assembler_for", "plain_chunk"]
 
 
 class Assembler(Protocol):
@@ -21,8 +21,8 @@ class Assembler(Protocol):
         """The next chunk, as plain data; one that is not known changes nothing."""
         ...
 
-    def assembled(self) -> Assembled:
-        """The reply as far as it came."""
+    def assembled(self) -> dict[str, Any]:
+        """The reply as far as it came, in the shape of the wire's whole replies, for `Session.absorb`."""
         ...
 
 
@@ -33,7 +33,7 @@ def assembler_for(wire: Wire) -> Assembler:
     return MessageAssembler() if wire == "anthropic" else ResponseAssembler()
 
 
-def assemble(chunks: Iterable[object], *, wire: Wire) -> Assembled:
+def assemble(chunks: Iterable[object], *, wire: Wire) -> dict[str, Any]:
     """The reply that a whole stream makes; chunks as SDK objects or dicts.
 
     Cut      a stream without its finish (chat: no `finish_reason`; Anthropic: no `stop_reason`; responses: no event
