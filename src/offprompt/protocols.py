@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, runtime_checkable
 
 from offprompt.records import (
     Body,
@@ -19,7 +19,13 @@ from offprompt.records import (
 )
 from offprompt.records.redaction import Redacted
 
+if TYPE_CHECKING:  # NumPy is loaded where vectors are used, not where contracts are read
+    import numpy as np
+    from numpy.typing import NDArray
+
 R = TypeVar("R")
+
+EmbedKind = Literal["query", "passage"]
 
 
 class Clock(Protocol):
@@ -60,6 +66,40 @@ class Redactor(Protocol):
 
         Rules    marks say in the text's language what was given; redacting a redacted text changes nothing.
         Raises   nothing, whatever the text.
+        """
+        ...
+
+
+class Embedder(Protocol):
+    """Texts as vectors: what means the same lies close."""
+
+    @property
+    def name(self) -> str:
+        """The model with a digest of its weights: vectors of different names are never compared."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector."""
+        ...
+
+    @property
+    def piece_chars(self) -> int:
+        """Characters up to which a text is embedded as a whole; longer ones are embedded in pieces."""
+        ...
+
+    @property
+    def unrelated(self) -> float:
+        """The cosine of texts that have nothing to do with each other; the zero of a vector score."""
+        ...
+
+    def encode(self, texts: Sequence[str], *, kind: EmbedKind) -> NDArray[np.float32]:
+        """Unit vectors.
+
+        Shapes   n texts; returns (n, dimension), float32, rows of length 1. An empty text has a vector too.
+        kind     `query` or `passage`; models without that distinction ignore it.
+        Safety   any number of threads. The same text gives the same vector, alone or in a batch, up to rounding.
+        Raises   UnsupportedError if what the model needs is not installed; BackendError if it fails.
         """
         ...
 
@@ -166,8 +206,8 @@ class MemoryStore(Protocol):
                A fact or passage whose digest, subject and attribute a live memory of the same kind and scope has, or
                else the first of `similar` that is live: merged into it. Then repeats goes up by one, tags and metadata
                join (what was there first stays), importance and expiry become the greater, pinned stays or comes,
-               trust becomes `user` if either is; of a fact with an attribute `happened_at` becomes the greater, else it
-               stays. Episodes merge by op_key only.
+               trust becomes `user` if either is; `happened_at` and order stay, or with an attribute become those of the
+               greater of the two by the next rule. Episodes merge by op_key only.
     Supersede  of the facts with one (scope, subject, attribute), both not empty, only the greatest by (trust user
                before tool, happened_at, order, digest) may be live after an add; each other live one is superseded by
                the next greater, at that one's happened_at. So the order of arrival does not matter. A hidden or
