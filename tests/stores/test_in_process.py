@@ -1,4 +1,4 @@
-"""The in-process engine keeps both contracts."""
+"""The in-process engine keeps all its contracts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from offprompt.protocols import SessionStore, SlotStore
+from offprompt.protocols import MemoryStore, SessionStore, SlotStore
 from offprompt.stores.in_process import InProcessStore
 from offprompt.testing import MovedClock
-from offprompt.testing.suites import SessionStoreSuite, SlotStoreSuite
+from offprompt.testing.suites import MemoryStoreSuite, SessionStoreSuite, SlotStoreSuite
 
 
 @pytest.fixture
@@ -23,11 +23,16 @@ class TestSlots(SlotStoreSuite):
     """SlotStore."""
 
 
+class TestMemories(MemoryStoreSuite):
+    """MemoryStore."""
+
+
 class TestSessions(SessionStoreSuite):
     """SessionStore."""
 
 
-def test_it_is_both_stores() -> None:
+def test_it_is_all_its_roles() -> None:
     store = InProcessStore(MovedClock())
     assert isinstance(store, SlotStore)
+    assert isinstance(store, MemoryStore)
     assert isinstance(store, SessionStore)

@@ -1,4 +1,4 @@
-"""The SQLite engine keeps both contracts."""
+"""The SQLite engine keeps all its contracts."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from offprompt.protocols import Maintainable, SessionStore, SlotStore
+from offprompt.protocols import Maintainable, MemoryStore, SessionStore, SlotStore
 from offprompt.stores.sqlite import SqliteStore
 from offprompt.testing import MovedClock
-from offprompt.testing.suites import SessionStoreSuite, SlotStoreSuite
+from offprompt.testing.suites import MemoryStoreSuite, SessionStoreSuite, SlotStoreSuite
 
 
 @pytest.fixture
@@ -24,6 +24,10 @@ class TestSlots(SlotStoreSuite):
     """SlotStore."""
 
 
+class TestMemories(MemoryStoreSuite):
+    """MemoryStore."""
+
+
 class TestSessions(SessionStoreSuite):
     """SessionStore."""
 
@@ -31,6 +35,7 @@ class TestSessions(SessionStoreSuite):
 def test_it_is_all_its_roles(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "agent.db", clock=MovedClock())
     assert isinstance(store, SlotStore)
+    assert isinstance(store, MemoryStore)
     assert isinstance(store, SessionStore)
     assert isinstance(store, Maintainable)
     store.close()

@@ -91,9 +91,8 @@ def checked_text(text: str) -> str:
 def merged(there: Memory, new: Memory, now: float) -> Memory:
     """A memory that was added once more."""
     ends = [there.expires_at, new.expires_at]
-    event_at, precision = there.event_at, there.precision
-    if there.attribute and new.happened_at > there.happened_at:
-        event_at, precision = new.happened_at, new.precision
+    # A tool's statement does not make the user's a newer one.
+    said = max((there, new), key=rank_of) if there.attribute else there
     return replace(
         there,
         repeats=there.repeats + 1,
@@ -104,8 +103,9 @@ def merged(there: Memory, new: Memory, now: float) -> Memory:
         expires_at=None if None in ends else max(end for end in ends if end is not None),
         pinned=there.pinned or new.pinned,
         trust="user" if "user" in (there.trust, new.trust) else "tool",
-        event_at=event_at,
-        precision=precision,
+        event_at=said.event_at if said is there else said.happened_at,
+        precision=said.precision,
+        order=said.order,
     )
 
 
@@ -164,7 +164,8 @@ def updated(op: UpdateMemory, memory: Memory | None, now: float) -> Memory:
         changes |= {"version": memory.version + 1, "actor": op.actor}
     if op.archived is not None and op.archived != (memory.state == "archived"):
         changes |= {"state": "archived" if op.archived else "live", "state_at": now if op.archived else None}
-    return replace(memory, **changes, updated_at=now) if changes else memory
+    changed = replace(memory, **changes)
+    return memory if changed == memory else replace(changed, updated_at=now)
 
 
 def forgotten(op: ForgetMemories, memory: Memory | None, now: float) -> Memory | None:

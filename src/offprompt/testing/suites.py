@@ -13,6 +13,8 @@ Needs     pytest and hypothesis. For readable failures call `pytest.register_ass
 
 from __future__ import annotations
 
+from offprompt.testing.memory_adds import MemoryAdds
+from offprompt.testing.memory_life import MemoryLife
 from offprompt.testing.session_suite import SessionStoreSuite
 from offprompt.testing.slot_events import SlotEvents
 from offprompt.testing.slot_guards import SlotGuards
@@ -21,8 +23,15 @@ from offprompt.testing.slot_model import SlotModel
 from offprompt.testing.slot_names import SlotNames
 from offprompt.testing.slot_puts import SlotPuts
 
-__all__ = ["SessionStoreSuite", "SlotStoreSuite"]
+__all__ = ["MemoryStoreSuite", "SessionStoreSuite", "SlotStoreSuite"]
 
 
 class SlotStoreSuite(SlotPuts, SlotNames, SlotLife, SlotGuards, SlotEvents, SlotModel):
     """All that `protocols.SlotStore` promises; give it a `store` fixture that takes the `clock` fixture."""
+
+
+class MemoryStoreSuite(MemoryAdds, MemoryLife):
+    """All that `protocols.MemoryStore` promises; give it a `store` fixture that takes the `clock` fixture.
+
+    The store's `events` are read as a SlotStore's.
+    """
