@@ -51,6 +51,7 @@ from offprompt.records.ops import (
     SlotOp,
     SweepSlots,
 )
+from offprompt.records.recall import Hit, MemoryPage, Recalled, Remembered
 from offprompt.records.scope import Scope
 from offprompt.records.session import Body, Head, JournalEntry, SessionChange, SessionRecord
 from offprompt.records.slot import (
@@ -92,6 +93,7 @@ __all__ = [
     "GetSlot",
     "GuardSlot",
     "Head",
+    "Hit",
     "IndexMemories",
     "IndexPage",
     "Indexed",
@@ -108,6 +110,7 @@ __all__ = [
     "MemoryHistory",
     "MemoryKind",
     "MemoryOp",
+    "MemoryPage",
     "MemoryQuery",
     "MemoryScopes",
     "MemoryState",
@@ -118,8 +121,10 @@ __all__ = [
     "Policy",
     "Precision",
     "PutSlot",
+    "Recalled",
     "Receipt",
     "Refusal",
+    "Remembered",
     "Reply",
     "RestoreMemories",
     "RestoreSlot",

@@ -45,7 +45,9 @@ class LedgerEntry:
     prefix    tokens of the leading run that repeats the request before it, byte for byte.
     outside   bytes stored outside the prompt that this session could ask for.
     said      names whose value stands in the client's own words. shown: names shown on purpose, with the reason.
-    leaked    names whose value stands in text that Offprompt added; a fault. unproven: names too short to look for.
+    leaked    names whose value, or a part of it, stands in text that Offprompt added, or in a tool result or edited
+              reply whose source it is not; a fault. unproven: names too short to look for.
+    scrubbed  names whose value became its handle in messages that are new in this request, once for each message.
     price     in the sheet's currency, input and output; None without a sheet. cut: turns that left at this request.
     stubbed   messages that became stubs at this request, after the model had seen them whole: like a cut, it breaks the
               prefix.
@@ -76,6 +78,7 @@ class LedgerEntry:
     previous: str = ""
     hash: str = ""
     stubbed: int = 0
+    scrubbed: tuple[str, ...] = ()
 
     @property
     def sent(self) -> Size:

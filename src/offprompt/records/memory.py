@@ -18,7 +18,7 @@ MemoryKind: TypeAlias = Literal["fact", "episode", "passage"]
 MemoryState: TypeAlias = Literal["live", "superseded", "archived", "forgotten"]
 """Recall finds the live ones. `superseded`: a newer statement took its place. `archived`: out of recall, kept."""
 
-Precision: TypeAlias = Literal["", "year", "month", "day", "minute"]
+Precision: TypeAlias = Literal["", "year", "month", "week", "day", "minute"]
 """How exactly `event_at` is known; empty: the time at which it was said stands for it."""
 
 AddOutcome: TypeAlias = Literal["added", "merged", "superseded", "refused", "pending"]

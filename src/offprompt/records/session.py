@@ -19,6 +19,8 @@ class Head:
     text         our part of the system text (instructions, directory, card).
     tools        our tool definitions in the wire's shape. instructions, directory, card: the parts of `text`.
     names        slots listed in the directory. carded: slots whose value stands in the card.
+    leaked       names whose value stands in `text` outside the card. before: `text` before such values became handles,
+                 empty if none did.
     """
 
     text: str = ""
@@ -28,6 +30,8 @@ class Head:
     instructions: str = ""
     directory: str = ""
     card: str = ""
+    leaked: tuple[str, ...] = ()
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ class JournalEntry:
     bodies     ids of the bodies that its stubs stand for. shown: values that stand in its live form, with the reason.
     stub       the messages sent for it once the model has seen it whole, None: it stays. stub_bodies: ids of the bodies
                that the stubs in them stand for.
+    leaked     names whose value, or a part of it, is sent in it without having been shown or said.
     receipts   of an assistant's actions, in order, without what was shown: a reply that comes again is not run again.
     """
 
@@ -119,6 +124,7 @@ class JournalEntry:
     seq: int = 0
     stub: tuple[Mapping[str, Any], ...] | None = None
     stub_bodies: tuple[str, ...] = ()
+    leaked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
