@@ -13,7 +13,28 @@ from offprompt.wire.argument_stream import ArgumentStream
 from offprompt.wire.handles import JOINER, resolve_arguments
 from tests.wire.test_handle_stream import CUTS, cut, lookup
 
-CHARS = ["a", "é", "城", " ", "\n", "\t", '"', "\\", "\u2028", "\x7f", "\ud83d", "😀", "/", "[", "[[", "mem", "\x1f"]
+CHARS = [
+    "a",
+    "é",
+    "城",
+    " ",
+    "\n",
+    "\t",
+    '"',
+    "\\",
+    "\u2028",
+    "\x7f",
+    "\ud83d",
+    "😀",
+    "/",
+    "[",
+    "[[",
+    "mem",
+    "\x1f",
+    "*",
+    "**",
+    "`",
+]
 HANDLES = [
     "[[mem:city]]",
     "【【mem：城市】】",

@@ -186,6 +186,18 @@ def test_arguments_get_typed_values() -> None:
     assert len(result.used) == 6
 
 
+@pytest.mark.parametrize("around", ["**", "*", "`", "***", " ** "])
+def test_emphasis_around_a_whole_argument_is_damage(around: str) -> None:
+    raw = json.dumps({"n": f"{around}[[mem:count]]{around}", "text": f"in {around}[[mem:city]]{around}"})
+    result = resolve_arguments(raw, lookup)
+    assert json.loads(result.text) == {"n": 3, "text": f"in {around}Hangzhou{around}"}
+
+
+def test_what_is_no_emphasis_around_an_argument_stays() -> None:
+    raw = json.dumps(["* [[mem:city]]", "**[[mem:city]]*", '"[[mem:city]]"'])
+    assert json.loads(resolve_arguments(raw, lookup).text) == ["* Hangzhou", "**Hangzhou*", '"Hangzhou"']
+
+
 @pytest.mark.parametrize(
     "raw",
     ['{ "a" :1.50, "b":"\\u57ce\\/", "a":1e2 }', "[]", '"x"', "", "not json", '{"a": "cut', "[" * 5000 + "]" * 5000],

@@ -82,16 +82,19 @@ def strict_object(text: str, start: int) -> Found | None:
 
 
 def read_whole(text: str) -> dict[str, Any]:
-    """The one object that the text consists of; further closing brackets behind it are ignored, `json` before it too.
+    """The one object that the text consists of, in a fence or not; `json` before it and brackets behind it are ignored.
 
     Raises   UnreadableError as `read_object`, or if there is anything else in the text.
     """
     head = text.lstrip()
+    bare = head.lstrip("`~")
+    fence = head[: len(head) - len(bare)][:1]
+    head = bare.lstrip()
     head = head[4:].lstrip() if head.startswith("json") else head
     if not head.startswith(("{", "｛")):
         return _unwrapped(head)
     found = read_object(head)
-    if head[found.end :].strip(" \t\r\n}]"):
+    if head[found.end :].strip(" \t\r\n}]" + fence):
         raise UnreadableError("there is more text behind the object", len(text))
     return found.value
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from offprompt.wire.handle_stream import held_from
 from offprompt.wire.handles import (
+    EMPHASIS,
     BadHandle,
     FoundHandle,
     Lookup,
@@ -29,8 +30,8 @@ class _Value:
 
     pieces   its characters so far, from the opening quote on. sent: how many of them were given out.
     waiting  those that were not, as long as it is not held.
-    tail     characters of its end that may begin a handle, or its beginning while that is white space.
-    started  it is more than white space, so it is not one handle alone. held: the rest waits for its end.
+    tail     characters of its end that may begin a handle, or its beginning while that is white space and emphasis.
+    started  it is more than that, so it is not one handle alone. held: the rest waits for its end.
     """
 
     pieces: list[str] = field(default_factory=lambda: ['"'])
@@ -51,7 +52,8 @@ class ArgumentStream:
     Same     what `feed` and `finish` return, joined, is `resolve_arguments(text).text`, unless a handle is bad or
              the arguments are no JSON; `used` and `bad` are always the same. However the text is cut.
     Held     a string from the first thing in it that is a handle, or that would be written otherwise if one came,
-             to its end; else only what may begin a handle. White space at a string's front waits for what follows.
+             to its end; else only what may begin a handle. White space and emphasis at a string's front wait for what
+             follows.
     Bad      once a handle is bad nothing more is given out: the closing quote of its string never comes, so that what
              was given out can not be run.
     """
@@ -195,7 +197,7 @@ def _add(value: _Value, unit: str) -> None:
     first = _first_change(value.tail)
     value.held = first is not None
     sure = held_from(value.tail) if first is None else first
-    if value.started or value.tail[:sure].strip():
+    if value.started or value.tail[:sure].strip().strip(EMPHASIS).strip():
         value.started, value.tail = True, value.tail[sure:]
 
 

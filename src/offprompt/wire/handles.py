@@ -45,6 +45,7 @@ _ASCII_MARKS: Final = str.maketrans(
         **dict.fromkeys("\u200b\u200c\u200d\ufeff\u00ad"),
     }
 )
+EMPHASIS: Final = "*`"
 _TRIM: Final = " \t\r\u00a0\u3000*`\"'“”‘’"
 _PLAIN_IN_POINTER: Final = frozenset("/~_-.:,;=+@!$&()<>|?^")
 _INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
@@ -210,8 +211,9 @@ def resolve_text(text: str, lookup: Lookup, *, missing: str) -> Resolved:
 def resolve_arguments(arguments: str, lookup: Lookup) -> Resolved:
     """Tool arguments, JSON text, with their handles resolved; the call must not be run if any is bad.
 
-    Typed    a string that is one handle becomes the value itself, JSON and all; one that holds handles gets their
-             text. Keys are not resolved. What looks like a handle and names nothing is bad (`malformed`) too.
+    Typed    a string that is one handle, with spaces and emphasis around it or not, becomes the value itself, JSON and
+             all; one that holds handles gets their text. Keys are not resolved. What looks like a handle and names
+             nothing is bad (`malformed`) too.
     Bytes    only the strings concerned are rewritten, all other characters stay; with a bad handle, or none, and
              without escaped lookalikes, the same text comes back.
     Broken   arguments that are no JSON are not touched; handles in them are bad.
@@ -246,7 +248,7 @@ def resolve_string(text: str, lookup: Lookup, used: list[FoundHandle], bad: list
     if broken:
         bad += broken
         return None
-    if len(candidates) == 1 and not (text[: candidates[0].start] + text[candidates[0].end :]).strip():
+    if len(candidates) == 1 and _stands_alone(text, candidates[0]):
         looked = lookup(candidates[0].name, candidates[0].pointer)
         if looked.status == "ok":
             used.append(candidates[0])
@@ -257,6 +259,12 @@ def resolve_string(text: str, lookup: Lookup, used: list[FoundHandle], bad: list
     used += resolved.used
     bad += resolved.bad
     return Looked("ok", resolved.text) if resolved.text != text else None
+
+
+def _stands_alone(text: str, found: FoundHandle) -> bool:
+    """Whether a text is that handle and nothing else; emphasis around the whole of it is damage, too."""
+    before, after = text[: found.start].strip(), text[found.end :].strip()
+    return before == after[::-1] and not before.strip(EMPHASIS)
 
 
 def _bad(
