@@ -12,7 +12,7 @@ from openai.types.chat import completion_create_params
 from openai.types.responses import response_create_params
 
 from offprompt.testing import strict_chat, strict_messages, strict_responses
-from offprompt.testing.strict import RefusedError, StrictUpstream
+from offprompt.testing.strict import RefusedError, StrictUpstream, request_faults
 from offprompt.testing.strict_chunks import StrictWire
 
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}}
@@ -199,7 +199,7 @@ USE = MESSAGES["messages"][1]["content"][1]
         ("thinking", {"type": "deep"}, "thinking.type"),
         ("messages", [], "there are no messages"),
         ("messages/0/role", "assistant", "begins with the user"),
-        ("messages/0/role", "system", "unknown role 'system'"),
+        ("messages/0/role", "system", "system text in front is a parameter"),
         ("messages/0/content", "", "empty text"),
         ("messages/0/content", " \n", "empty text"),
         ("messages/0/content", [], "no content"),
@@ -224,6 +224,23 @@ USE = MESSAGES["messages"][1]["content"][1]
 )
 def test_messages_refuses(path: str, value: Any, why: str) -> None:
     assert why in refused("anthropic", changed(MESSAGES, path, value))
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({}, ""),
+        ({"clear_at": "next_user_message", "output_config": {"effort": "low"}}, ""),
+        ({"name": "n"}, "name: Extra inputs are not permitted"),
+        ({"clear_at": "noon"}, "must be one of next_user_message, never"),
+        ({"content": [RESULT]}, "`tool_result` blocks are not allowed in `system` messages"),
+        ({"content": ""}, "empty text"),
+    ],
+)
+def test_messages_takes_system_messages_of_text(fields: dict[str, Any], why: str) -> None:
+    said = {"role": "system", "content": "Be terse.", **fields}
+    faults = request_faults({**MESSAGES, "messages": [*MESSAGES["messages"], said]}, "anthropic")
+    assert any(why in fault.message for fault in faults) if why else faults == []
 
 
 def test_messages_allows_four_cache_marks() -> None:

@@ -72,9 +72,9 @@ def _summary(item: Mapping[str, Any]) -> str:
 
 
 def _in_loop(later: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether nothing but results and calls came since."""
+    """Whether nothing but results, calls and system messages came since."""
     return all(
-        message.get("role") == "assistant"
+        message.get("role") in ("assistant", "system")
         or any((as_dict(block) or {}).get("type") == "tool_result" for block in as_list(message.get("content")) or [])
         for message in later
     )

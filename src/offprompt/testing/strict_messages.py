@@ -91,9 +91,16 @@ BLOCKS: Final[Mapping[str, tuple[Mapping[str, Check], tuple[str, ...]]]] = {
 }
 """Fields of the blocks that clients send, and those that must be there; server tools' blocks are not checked."""
 
+MESSAGE: Final[Mapping[str, Check]] = {"role": text, "content": either(text, is_list)}
+SYSTEM_MESSAGE: Final[Mapping[str, Check]] = {
+    **MESSAGE,
+    "clear_at": or_null(one_of("next_user_message", "never")),
+    "output_config": or_null(is_object),
+}
 OF_ROLE: Final = {
     "user": {"text", "image", "document", "search_result", "tool_result"},
     "assistant": {"text", "thinking", "redacted_thinking", "tool_use"},
+    "system": {"text"},
 }
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]+", re.ASCII)
 _TOOL: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}", re.ASCII)
@@ -111,13 +118,8 @@ def message_faults(body: Mapping[str, Any]) -> list[Fault]:
     ids: list[str] = []
     for at, message in enumerate(messages):
         where = f"messages.{at}"
-        faults += check_fields(
-            message,
-            {"role": text, "content": either(text, is_list)},
-            needed=("role", "content"),
-            at=where,
-            unknown=EXTRA,
-        )
+        known = SYSTEM_MESSAGE if message.get("role") == "system" else MESSAGE
+        faults += check_fields(message, known, needed=("role", "content"), at=where, unknown=EXTRA)
         for place, item in enumerate(as_list(message.get("content")) or []):
             block = as_dict(item) or {}
             faults += _block(block, str(message.get("role")), f"{where}.content.{place}")

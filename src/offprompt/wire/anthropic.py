@@ -28,6 +28,7 @@ from offprompt.wire.shapes import (
     repaired,
     with_parts,
 )
+from offprompt.wire.transcript import misplaced_system
 
 DEFAULT_MAX_TOKENS: Final = 4096
 THINKING_TYPES: Final = ("thinking", "redacted_thinking")
@@ -50,10 +51,12 @@ class AnthropicMessages:
         return [message]
 
     def split_system(self, messages: Sequence[Message], system: str) -> tuple[list[Message], list[Message]]:
-        """See `Shape`; system text is a parameter of this wire, not a message."""
-        for message in messages:
-            if message.get("role") == "system":
-                raise UsageError("Anthropic messages have no system role; pass system= to the session")
+        """See `Shape`; the first system text is a parameter of this wire, later ones are messages where they stand.
+
+        Raises   UsageError for a system message where the wire has none; see `misplaced_system`.
+        """
+        for fault in misplaced_system(messages):
+            raise UsageError(f"{fault}; pass system= to the session, or put it behind the user message it goes with")
         return ([{"role": "system", "content": system}] if system else []), list(messages)
 
     def kind(self, message: Message) -> Kind:
@@ -64,8 +67,10 @@ class AnthropicMessages:
         role = message.get("role")
         if role == "assistant":
             return "assistant"
+        if role == "system":
+            return "system"
         if role != "user":
-            raise UsageError(f"a message has role {role!r}; Anthropic messages know user and assistant")
+            raise UsageError(f"a message has role {role!r}; Anthropic messages know user, assistant and system")
         kinds = {block.get("type") for block in parts_of(message)}
         return "tool" if kinds == {"tool_result"} else "user"
 

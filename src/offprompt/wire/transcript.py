@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from offprompt.records import as_dict, as_list
 
 OPENAI_ROLES: Final = ("system", "developer", "user", "assistant", "tool")
-ANTHROPIC_ROLES: Final = ("user", "assistant")
+ANTHROPIC_ROLES: Final = ("user", "assistant", "system")
+SERVER_CALLS: Final = ("server_tool_use", "mcp_tool_use")
 
 
 def check_transcript(messages: Sequence[Mapping[str, Any]], *, wire: Literal["openai", "anthropic"]) -> list[str]:
@@ -18,13 +19,36 @@ def check_transcript(messages: Sequence[Mapping[str, Any]], *, wire: Literal["op
                else; no answer without its call; no id twice in one message; content where the API wants some.
     openai     any first message but a result; system text anywhere but between a call and its result; function
                arguments are text.
-    anthropic  first: user; results stand first in the user message that follows; system text is not a message; two
-               messages of one role in a row are allowed, since they are merged.
+    anthropic  first: user; results stand first in the user message that follows; two messages of one role in a row are
+               allowed, since they are merged; system messages as `misplaced_system` says.
     Source     the API references of OpenAI chat completions and of Anthropic messages.
     """
     if not messages:
         return ["there are no messages"]
     return _openai(messages) if wire == "openai" else _anthropic(messages)
+
+
+def misplaced_system(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Why Anthropic would refuse system messages where they stand, one sentence each with its position.
+
+    Rule     not in front, where system text is a parameter; behind a user message or a call of a server's tool; before
+             an assistant message or at the end. Only models that know such messages take them. One without content,
+             which only sets `output_config`, may stand anywhere.
+    Source   Anthropic's page on system messages in mid-conversation.
+    """
+    for at, message in enumerate(messages):
+        if message.get("role") != "system" or not message.get("content"):
+            continue
+        before: Mapping[str, Any] = messages[at - 1] if at else {}
+        blocks = as_list(before.get("content")) or [{}]
+        waits = before.get("role") == "assistant" and (as_dict(blocks[-1]) or {}).get("type") in SERVER_CALLS
+        behind = messages[at + 1].get("role") if at + 1 < len(messages) else "assistant"
+        if not at:
+            yield "message 0: system text in front is a parameter of its own"
+        elif before.get("role") != "user" and not waits:
+            yield f"message {at}: a system message stands behind a user message, not behind {before.get('role')!r}"
+        elif behind != "assistant":
+            yield f"message {at}: behind a system message comes the assistant, not {behind!r}"
 
 
 def _openai(messages: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -97,16 +121,17 @@ def _unanswered(waiting: list[str], at: int) -> list[str]:
 
 def _anthropic(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     faults: list[str] = []
-    if messages[0].get("role") != "user":
+    if messages[0].get("role") not in ("user", "system"):
         faults.append(f"message 0: a conversation begins with the user, not with {messages[0].get('role')!r}")
+    faults += misplaced_system(messages)
     waiting: list[str] = []
     for at, message in enumerate(messages):
         role = message.get("role")
         if role not in ANTHROPIC_ROLES:
-            rule = "; system text is a parameter of its own" if role == "system" else ""
-            faults.append(f"message {at}: unknown role {role!r}{rule}")
-        last = at == len(messages) - 1
-        blocks, wrong = _blocks(message, at, may_be_empty=last and role == "assistant")
+            faults.append(f"message {at}: unknown role {role!r}")
+        sets_only = role == "system" and bool(message.get("output_config"))
+        may_be_empty = sets_only or (role == "assistant" and at == len(messages) - 1)
+        blocks, wrong = _blocks(message, at, may_be_empty=may_be_empty)
         faults += wrong
         results = [block for block in blocks if block.get("type") == "tool_result"]
         faults += _results(blocks, results, role, at)

@@ -1,0 +1,50 @@
+"""Anthropic's system messages in mid-conversation: they go where they stand, or are refused with the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from offprompt import UsageError
+from offprompt.service.offprompt import BoundScope
+from tests.service.talk import Talk, call, result, tool
+
+
+def test_anthropics_system_messages_stand_where_they_are(alice: BoundScope) -> None:
+    alice.write("plan", "walk, then rest", policy="when_asked")
+    tools = [tool("look", "anthropic")]
+    one = Talk(alice.session("s", model="claude-opus-5", policy="off", tools=tools, system="Be kind."), "anthropic")
+    asked: dict[str, Any] = {"role": "user", "content": "What is my plan? Look, too"}
+    terse = {"role": "system", "content": [{"type": "text", "text": "Now be terse."}]}
+    one.messages += [asked, terse]
+    one.go(call("mem_read", slot="plan"), call("look", "c1", text="x"))
+    quiet = {"role": "system", "content": "Quiet now.", "clear_at": "next_user_message"}
+    one.messages += [*result("anthropic", ("c1", "seen")), quiet]
+    one.go(call("mem_write", slot="seen", value="yes"), "Walk.")
+    one.turn("And then?", "Rest.")
+    roles = [message["role"] for message in one.last]
+    assert roles == [
+        "user",
+        "system",
+        *("assistant", "user", "assistant", "user"),
+        "system",
+        *("assistant", "user", "assistant", "user"),
+    ]
+    assert (one.last[1], one.last[6]) == (terse, quiet)
+    assert "Be kind." in one.requests[-1]["system"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "why"),
+    [
+        (["system", "user"], "message 0: system text in front is a parameter"),
+        (["user", "assistant", "system"], "behind a user message, not behind 'assistant'"),
+        (["user", "system", "user"], "comes the assistant, not 'user'"),
+    ],
+)
+def test_anthropics_system_messages_elsewhere_are_refused(alice: BoundScope, messages: list[str], why: str) -> None:
+    session = alice.session("s", model="claude-opus-5")
+    with pytest.raises(UsageError, match=f"{why}.*pass system= to the session"):
+        session.prepare([{"role": role, "content": "Hello"} for role in messages])
+    assert session.record is None
