@@ -61,6 +61,11 @@ class Settings:
     )
     window_high_tokens: int = _setting(8000, "History tokens above which the window cuts.")
     window_low_tokens: int = _setting(4000, "History tokens that a cut leaves.")
+    leaks: Literal["warn", "scrub", "refuse"] = _setting(
+        "warn",
+        "Parts and other spellings of stored values in tool results, edited replies and added text: `warn`: stay, "
+        "named in the ledger; `scrub`: become handles; `refuse`: a LeakError.",
+    )
     on_trouble: Literal["pass", "raise"] = _setting(
         "pass", "When the store fails in a session: `pass`: go on without memory and say so. `raise`: an error."
     )

@@ -8,7 +8,7 @@
     │   ├── ConflictError              another version, another writer, another trust
     │   ├── SchemaError                a value that its slot's JSON schema refuses
     │   ├── HandleError                a handle that was not issued, or not for this place
-    │   └── LeakError                  a stored value in text that Offprompt added
+    │   └── LeakError                  a stored value that is about to be sent without having been shown or said
     ├── NotFoundError (LookupError) 3  nothing under that name
     ├── UnsupportedError            4  this engine or wire cannot do it
     └── BackendError                5  the engine failed; the cause is chained
@@ -71,7 +71,18 @@ class HandleError(UsageError):
 
 
 class LeakError(UsageError):
-    """A stored value was found in text that Offprompt was about to send."""
+    """A stored value was found in text that Offprompt was about to send; `name`, `form` and `where` say which and how.
+
+    form   how it is spelled: `as_is`, `json`, `url`, `folded` (case, spaces, widths), `base64`, `hex`.
+    """
+
+    def __init__(self, name: str, *, form: str, chars: int, whole: bool, where: str, way_out: str) -> None:
+        self.name, self.form, self.where = name, form, where
+        what = "the whole value" if whole else f"{chars:,} characters of the value"
+        super().__init__(
+            f"{what} of {name!r} ({form}) would be sent in {where}; with leaks='refuse' no stored value is sent "
+            f"unless it is shown on purpose or was said; {way_out}"
+        )
 
 
 class NotFoundError(OffpromptError, LookupError):

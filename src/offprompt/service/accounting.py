@@ -15,7 +15,7 @@ from offprompt.wire.prices import PriceSheet, cached_tokens, price
 TRUNCATED_BELOW: Final = 0.6
 TRUNCATED_TOKENS: Final = 500
 DIGEST_BYTES: Final = 12
-LATER_FIELDS: Final = ("stubbed",)
+LATER_FIELDS: Final = ("stubbed", "scrubbed")
 """Fields that older ledgers do not have: hashed only where they say something, so that those stay valid."""
 
 

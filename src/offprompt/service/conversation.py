@@ -69,7 +69,7 @@ class Conversation:
         results = self.shape.results(dict(entry.message))
         self._by_id |= {result.call_id: entry for result in results}
         if not results:
-            self._in_text.add(identity(entry.message))
+            self._in_text |= {identity(form) for form in (entry.message, *(entry.live or ()))}
 
     def answers(self, reply_key: str) -> list[JournalEntry]:
         """Our own answers behind a reply, in order."""

@@ -24,6 +24,7 @@ from offprompt.service.action_problems import NeedsError, RefusedError, error_na
 from offprompt.service.asked import MAX_RUN, named, page_of, slot_name
 from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.heads import shown_value
+from offprompt.service.leak_guard import stored_names, stored_text
 from offprompt.service.memory_search import ID_CHARS, MemorySearch, is_foreign
 from offprompt.service.policies import is_standing
 from offprompt.service.session_kit import date_of
@@ -32,7 +33,6 @@ from offprompt.service.slots import Slots
 from offprompt.service.turn import Turn
 from offprompt.wire.handles import Resolved, resolve_arguments
 from offprompt.wire.head import ShownValue, read_result, receipt_text
-from offprompt.wire.leaks import find_values
 from offprompt.wire.shapes import loaded
 
 PAGE_TOKENS: Final = 256
@@ -174,7 +174,7 @@ class MemoryActions:
         again = times > 1
         if name.startswith("@"):
             source, date, text = self._stored_text(name)
-            text = self.turn.scrub(text)[0]
+            text = stored_text(self.turn, text)
             return self._show_text(ShownValue(name, text, source, date), page, foreign=source in FOREIGN, again=again)
         slot = self.turn.slots.get(name, actor="model")
         if slot is None:
@@ -274,7 +274,7 @@ class MemoryActions:
             return Receipt("mem_search", self._say("none"), ok=False)
         turn.issue(*names)
         turn.show("mem_search", "search", turn.left() - room)
-        for name in find_values("\n".join(lines), turn.values):
+        for name in stored_names(turn, "\n".join(lines)):
             turn.show(name, "in what mem_search found", 0)
         turn.tainted = turn.tainted or any(is_foreign(line) for line in lines)
         listed = len(names)

@@ -9,6 +9,7 @@ from typing import Final
 from offprompt.recall.text import TextIndex, snippet
 from offprompt.records import JournalEntry, Slot, text_of
 from offprompt.service.heads import slot_line
+from offprompt.service.leak_guard import stored_text
 from offprompt.service.turn import Turn
 from offprompt.wire.head import unverified
 
@@ -48,7 +49,7 @@ class MemorySearch:
         for name, _ in index.search(query, SEARCH_HITS):
             if name in texts:
                 kind, text = texts[name]
-                found = snippet(self.turn.scrub(text)[0], query, max_tokens=SNIPPET_TOKENS)
+                found = snippet(stored_text(self.turn, text), query, max_tokens=SNIPPET_TOKENS)
                 lines[name] = f"{name} {kind}: {' '.join(found.split())}"
             hits.append((name, lines[name]))
         return hits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from offprompt.errors import ScopeError, UsageError
 from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer
 from offprompt.records import Event, Scope
 from offprompt.service.async_session import AsyncSession
+from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.session import Session
 from offprompt.service.session_kit import HistoryPolicy, SessionKit, SessionOptions
 from offprompt.service.slot_writer import Kit
@@ -32,6 +33,7 @@ class Parts:
     settings: Settings
     sheets: Sequence[PriceSheet]
     tokenizer_for: Callable[[str], Tokenizer]
+    watches: LeakWatches = field(default_factory=LeakWatches)
 
 
 class BoundScope:
@@ -100,6 +102,7 @@ class BoundScope:
             parts.tokenizer_for(model),
             parts.settings,
             parts.sheets,
+            parts.watches,
         )
         return Session(kit, scope, options)
 

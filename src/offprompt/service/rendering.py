@@ -10,6 +10,14 @@ from offprompt.errors import NameInvalidError
 from offprompt.records import Action, Body, Head, JournalEntry, Message, Slot, compact, text_of
 from offprompt.service.conversation import Placed
 from offprompt.service.heads import shown_value
+from offprompt.service.leak_guard import (
+    Cleaned,
+    edited_reply,
+    foreign_arguments,
+    foreign_text,
+    note_cleaned,
+    still_sent,
+)
 from offprompt.service.policies import may_be_shown
 from offprompt.service.ranking import rank
 from offprompt.service.turn import Turn
@@ -93,8 +101,11 @@ def first_sight(turn: Turn, placed: Placed, *, limits: StubLimits, arguments: Ma
     if entry.kind == "assistant":
         if is_silent(message):
             return replace(entry, live=())
-        changed = shape.map_text(message, lambda text: turn.scrub(text)[0])
-        changed = shape.with_arguments(changed, {**turn.scrubbed_arguments(message), **arguments})
+        found = Cleaned.none()
+        changed = shape.map_text(message, lambda text: foreign_text(turn, text, found, edited_reply))
+        mended = foreign_arguments(turn, message, arguments, found, edited_reply)
+        changed = shape.with_arguments(changed, {**mended, **arguments})
+        entry = replace(entry, leaked=note_cleaned(turn, found, edited_reply))
         return entry if changed is message else replace(entry, live=(changed,))
     if shape.results(message):
         return _tool(turn, entry, message, limits)
@@ -109,21 +120,18 @@ def first_sight(turn: Turn, placed: Placed, *, limits: StubLimits, arguments: Ma
 def _tool(turn: Turn, entry: JournalEntry, message: Message, limits: StubLimits) -> JournalEntry:
     """A client's tool results, scrubbed, escaped, stubbed; our own answers among them are put back as we gave them."""
     shape, stubs = turn.model.shape, _Stubs[str](limits, "tool")
-    scrubbed: set[str] = set()
+    found = Cleaned.none()
 
-    def cleaned(text: str) -> str:
-        text, names = turn.scrub(text)
-        scrubbed.update(names)
-        return text
+    def where() -> str:
+        return f"the result of call {', '.join(repr(each.call_id) for each in shape.results(message))}"
 
-    changed = shape.map_text(message, cleaned)
+    changed = shape.map_text(message, lambda text: foreign_text(turn, text, found, where))
     for result, clean in zip(shape.results(message), shape.results(changed), strict=True):
         if result.plain:
             stubs.take(turn, result.call_id, result.text, clean.text)
-    for name in sorted(scrubbed):
-        turn.event("handle.scrub", name, why="a tool result held its value")
-    turn.issue(*scrubbed)
-    return stubs.rendered(entry, message, lambda texts: shape.with_results(changed, texts))
+    leaked = note_cleaned(turn, found, where)
+    rendered = stubs.rendered(entry, message, lambda texts: shape.with_results(changed, texts))
+    return replace(rendered, leaked=still_sent(turn, rendered, leaked))
 
 
 def stub_used(turn: Turn, entry: JournalEntry) -> None:
@@ -145,13 +153,14 @@ def with_shown(
     chosen: list[tuple[Slot, str]] = []
     for name in dict.fromkeys(show):
         try:
-            slot = turn.slots.get(name)
+            slot = turn.slots.get(name, touch=False)
         except NameInvalidError:
             slot = None
         if slot is None or slot.policy == "never":
             reason = "there is no such slot" if slot is None else "its policy is never"
             turn.warnings.append(f"show={name[:64]!r}: {reason}; it was not shown")
         else:
+            turn.uses.append((slot.name, "app"))
             chosen.append((slot, "application"))
     taken = {slot.name for slot, _ in chosen} | set(head.carded)
     askable = [
@@ -173,7 +182,7 @@ def with_shown(
                 )
             continue
         if why != "application":
-            turn.slots.get(slot.name, actor="session")
+            turn.uses.append((slot.name, "session"))
         turn.show(slot.name, why, tokens)
         fitting.append(slot)
     if not fitting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from offprompt.service.accounting import close_entry, truncation_warning
 from offprompt.service.asked import Asked
 from offprompt.service.conversation import Conversation
 from offprompt.service.handle_lookup import HandleLookup
+from offprompt.service.leak_guard import guarded_answer, words_of
 from offprompt.service.memory_actions import MemoryActions
 from offprompt.service.rendering import handle_form
 from offprompt.service.streamed import Lookups
@@ -100,6 +101,7 @@ class ReplyReader:
         parsed = parse_actions({**raw.message, **cut})
         known = self._conversation.by_key.get(key)
         before = self._conversation.after(self._record.turn_key, parent)
+        self._turn.words = lambda: self._words(raw.message)
         self._turn.asked = Asked.of(before if known is None else [*before, known])
         said = self._look_ahead(parsed.text)
         if known is None:
@@ -128,6 +130,12 @@ class ReplyReader:
         again = known is not None and self._record.pending is None
         lookups = Lookups(said, self._lookup, missing_text(self._turn.language), self._lookup.resolve_call)
         return Absorbed(reply, None if again else self._change(raw, entries, done=done), lookups)
+
+    def _words(self, message: Message) -> Iterator[str]:
+        """What client, user and model said up to now, and with this reply."""
+        yield from words_of(self._conversation.by_key.values(), self._shape)
+        yield self._shape.text(message)
+        yield from (call.arguments for call in self._shape.calls(message))
 
     def _warnings(self) -> tuple[str, ...]:
         """What went wrong with the request, then with the reply; each once."""
@@ -235,24 +243,22 @@ class ReplyReader:
         for ours, settled in self._answer_messages():
             ids = [result.call_id for result in self._shape.results(ours)]
             last = entries[-1].key
-            answer_key = (
-                self._conversation.answer_key(last, ids)
-                if ids
-                else self._conversation.digest(f"{last}\n{identity(ours)}")
+            answer = JournalEntry(
+                "",
+                last,
+                turn,
+                "answer",
+                now,
+                ours,
+                settled=None if settled == ours else (settled,),
+                text=self._shape.text(settled),
+                shown=tuple(each for call_id in ids or [""] for each in self._work.shown.get(call_id, ())),
             )
-            entries.append(
-                JournalEntry(
-                    answer_key,
-                    last,
-                    turn,
-                    "answer",
-                    now,
-                    ours,
-                    settled=None if settled == ours else (settled,),
-                    text=self._shape.text(settled),
-                    shown=tuple(each for call_id in ids or [""] for each in self._work.shown.get(call_id, ())),
-                )
-            )
+            if key not in self._conversation.by_key:
+                answer = guarded_answer(self._turn, answer)
+            sent = answer.live[0] if answer.live else ours
+            in_text = self._conversation.digest(f"{last}\n{identity(sent)}")
+            entries.append(replace(answer, key=self._conversation.answer_key(last, ids) if ids else in_text))
         return entries
 
     def _answer_messages(self) -> list[tuple[Message, Message]]:

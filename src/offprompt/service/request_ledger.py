@@ -8,6 +8,7 @@ from typing import Any
 
 from offprompt.records import Head, JournalEntry, LedgerEntry, Message, SessionRecord, Shown, Size, compact
 from offprompt.service.conversation import Conversation, Form, Forms, Placed, form_messages, history_kind, sent_messages
+from offprompt.service.leak_guard import refuse_added
 from offprompt.service.turn import Turn
 from offprompt.wire.history import History, Item, place
 from offprompt.wire.leaks import find_values, unproven
@@ -55,6 +56,11 @@ class Sizes:
             self._known[key] = messages_size(form_messages(placed, form), self._shape, self._tokenizer)
         return self._known[key]
 
+    def renew(self, key: str) -> None:
+        """That entry is rendered anew: it is counted again."""
+        for form in ("live", "settled", "stub"):
+            self._known.pop((key, form), None)
+
     def whole(self, placed: Placed) -> Size:
         """As it came."""
         key = (placed.entry.key, "raw")
@@ -101,15 +107,14 @@ class RequestLedger:
     layout: Layout
 
     def entry(self, cut: int, *, stubbed: int = 0) -> LedgerEntry:
-        """The entry, still without its reply; leaks are warnings and events.
+        """The entry, still without its reply.
 
         cut: turns that left. stubbed: messages that became stubs after use.
+        Raises   LeakError with leaks="refuse" for a value in text that Offprompt added.
         """
         turn, values = self.turn, self.turn.values
-        said, leaked = self._found(values)
-        for name in leaked:
-            turn.event("slot.leak", name, outcome="LeakError", why="its value stands in text that we added")
-            turn.warnings.append(f"leak: the value of {name!r} stands in text that Offprompt added")
+        turn.kit.watches.of(turn.scope).bring(turn.bodies.values())
+        leaked = self._leaked()
         return LedgerEntry(
             seq=self.record.requests + 1,
             at=turn.now,
@@ -118,14 +123,15 @@ class RequestLedger:
             parts={name: size for name, size in self._parts().items() if size.tokens},
             prefix=self._prefix(),
             outside=sum(slot.bytes for slot in turn.stored) + self._outside(),
-            said=tuple(said),
+            said=tuple(self._said(values)),
             shown=(*turn.shown, *self._kept()),
-            leaked=tuple(leaked),
+            leaked=leaked,
             unproven=tuple(unproven(values)),
             cut=cut,
             stubbed=stubbed,
             warnings=turn.told,
             last=self.layout.placed[-1].entry.key,
+            scrubbed=tuple(turn.scrubbed),
         )
 
     def _parts(self) -> dict[str, Size]:
@@ -188,19 +194,34 @@ class RequestLedger:
                     kept[shown.name] = kept.get(shown.name, 0) + shown.tokens
         return [Shown(name, "kept", tokens) for name, tokens in kept.items()]
 
-    def _found(self, values: Mapping[str, str]) -> tuple[list[str], list[str]]:
-        """Names whose value stands in the client's and the model's words, and in ours without having been shown."""
-        layout, shape = self.layout, self.turn.model.shape
-        added, words = [layout.head.instructions, layout.head.directory], list[str]()
+    def _said(self, values: Mapping[str, str]) -> list[str]:
+        """Names whose value stands in the client's, the model's and the tools' words."""
+        layout, shape, words = self.layout, self.turn.model.shape, list[str]()
         for at in layout.indices:
             placed = layout.placed[at]
-            # A frame of shown values is ours; the words are what stands beside it.
-            framed = placed.entry.kind == "user" and self._is_shown(placed.entry)
-            sent = form_messages(placed, "settled") if framed else sent_messages(placed, layout.forms)
-            (added if placed.entry.kind == "answer" else words).extend(shape.text(message) for message in sent)
-        shown = {shown.name for shown in (*self.turn.shown, *self._kept())} | set(layout.head.carded)
-        unshown = {name: value for name, value in values.items() if name not in shown}
-        return find_values("\n".join(words), values), find_values("\n".join(added), unshown)
+            if placed.entry.kind != "answer":
+                # A frame of shown values is ours; the words are what stands beside it.
+                framed = placed.entry.kind == "user" and self._is_shown(placed.entry)
+                sent = form_messages(placed, "settled") if framed else sent_messages(placed, layout.forms)
+                words.extend(shape.text(message) for message in sent)
+        return find_values("\n".join(words), values)
+
+    def _leaked(self) -> tuple[str, ...]:
+        """Names whose value was found in what is sent, when it was first sent, and that this request does not show."""
+        layout, turn = self.layout, self.turn
+        shown = {shown.name for shown in (*turn.shown, *self._kept())} | set(layout.head.carded)
+        found = dict.fromkeys(name for name in layout.head.leaked if name not in shown)
+        for name in found:
+            refuse_added(turn, name, (layout.head.instructions, layout.head.directory), "the head")
+        for at in layout.indices:
+            entry = layout.placed[at].entry
+            for name in entry.leaked:
+                if name not in shown:
+                    found[name] = None
+                    if entry.kind == "answer":
+                        sent = sent_messages(layout.placed[at], layout.forms)
+                        refuse_added(turn, name, map(turn.model.shape.text, sent), "an answer of the memory")
+        return tuple(found)
 
     def _outside(self) -> int:
         """Bytes of this conversation that are not in the request: turns that left, bodies behind stubs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from offprompt.service.accounting import close_entry
 from offprompt.service.conversation import Conversation, Placed, joined_results, rendered
 from offprompt.service.heads import build_head
 from offprompt.service.history_choice import Choice, HistoryChooser
+from offprompt.service.leak_guard import guarded_head, own_text, words_of
 from offprompt.service.rendering import StubLimits, first_sight, stub_used, with_shown
 from offprompt.service.request_ledger import Layout, RequestLedger, Sizes, fixed_sizes, head_digest, sent_before
 from offprompt.service.session_kit import SessionOptions
@@ -61,6 +62,9 @@ class RequestBuilder:
         placed = self._conversation.place(rest, self._turn.now)
         newest = max((at for at, each in enumerate(placed) if each.entry.kind == "user"), default=-1)
         self._begin(placed, newest)
+        self._turn.words = lambda: self._words(system, placed)
+        kept = [self._conversation.by_key[key] for key, stays in self._record.kept.items() if stays]
+        self._turn.in_view += tuple(shown.name for entry in kept for shown in entry.shown)
         head = self._record.head or self._first_head()
         before = sent_before(self._conversation, self._record)
         turn = placed[newest].entry.turn if newest >= 0 else 0
@@ -83,6 +87,12 @@ class RequestBuilder:
         )
         return self._assemble(layout, choice)
 
+    def _words(self, system: Sequence[Message], placed: Sequence[Placed]) -> Iterator[str]:
+        """What client, user and model said up to now."""
+        yield from (self._shape.text(message) for message in system)
+        yield from words_of(self._conversation.by_key.values(), self._shape)
+        yield from (own_text(each.message, self._shape) for each in placed if each.new and each.entry.kind == "user")
+
     def _language(self, system: Sequence[Message], rest: Sequence[Message]) -> None:
         if self._record.head is None:
             texts = [self._shape.text(message) for message in (*system, *rest[-1:])]
@@ -91,7 +101,7 @@ class RequestBuilder:
             self._turn.language = language
 
     def _first_head(self) -> Head:
-        head = build_head(self._turn, self._options, self._record.nonce)
+        head = guarded_head(self._turn, build_head(self._turn, self._options, self._record.nonce))
         self._turn.issue(*head.names, *head.carded)
         for name in head.carded:
             self._turn.event("slot.show", name, why="in the head for the whole session")
@@ -157,6 +167,7 @@ class RequestBuilder:
         for at in choice.fresh:
             stub_used(turn, layout.placed[at].entry)
         pending = RequestLedger(turn, record, self._sizes, layout).entry(cut, stubbed=len(choice.fresh))
+        turn.use()
         ledger: tuple[LedgerEntry, ...] = ()
         if record.pending is not None:
             ledger = (close_entry(record, turn.digest, sheet=turn.model.sheet, outcome="no reply"),)

@@ -39,20 +39,32 @@ class Scrubber:
         """`hide` for what is told of a text, such as an error: what looks like a handle stays as it is."""
         return self._decoded(text)[0]
 
-    def arguments(self, arguments: str) -> str:
-        """A call's arguments with handles in place of values; the same text where there are none."""
-        clean = scrub_arguments(arguments, {**self.others, **self.hidden}, parted=self.hidden)[0]
-        try:
-            value = json.loads(clean)
-        except (ValueError, RecursionError):
-            return self._decoded(clean)[0]
-        decoded = _mapped(value, lambda text: self._decoded(text)[0])
-        return clean if decoded == value else compact(decoded)
+    def arguments(self, arguments: str) -> tuple[str, tuple[str, ...]]:
+        """A call's arguments with handles in place of values, and the names of those; the same text without any."""
+        clean, names = scrub_arguments(arguments, {**self.others, **self.hidden}, parted=self.hidden)
+        found = dict.fromkeys(names)
+
+        def decoded(text: str) -> str:
+            text, more = self._decoded(text)
+            found.update(dict.fromkeys(more))
+            return text
+
+        return map_arguments(clean, decoded), tuple(found)
 
     def _decoded(self, text: str) -> tuple[str, tuple[str, ...]]:
         if self._spelled is None:
             self._spelled = Spelled(self.hidden.items())
         return self._spelled.replaced(text)
+
+
+def map_arguments(arguments: str, change: Callable[[str], str]) -> str:
+    """A call's arguments with every text and key in them changed; what is no JSON is one text."""
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return change(arguments)
+    changed = _mapped(value, change)
+    return arguments if changed == value else compact(changed)
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:

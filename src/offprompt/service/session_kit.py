@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from offprompt.config import Settings
 from offprompt.errors import UsageError
 from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer
+from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.slot_writer import Kit
 from offprompt.wire.prices import PriceSheet, sheet_for
 from offprompt.wire.profiles import SHAPES, Profile, profile_for
@@ -62,6 +63,7 @@ class SessionKit:
     tokenizer: Tokenizer
     settings: Settings
     sheets: Sequence[PriceSheet]
+    watches: LeakWatches = field(default_factory=LeakWatches)
 
     @property
     def slot_kit(self) -> Kit:

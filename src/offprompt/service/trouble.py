@@ -69,7 +69,7 @@ class WithoutMemory:
             return placed
         scrubber, shape = self.known.scrubber, self.shape
         message = shape.map_text(placed.message, lambda text: scrubber.scrub(text)[0])
-        calls = {call.call_id: scrubber.arguments(call.arguments) for call in shape.calls(message) if call.call_id}
+        calls = {call.call_id: scrubber.arguments(call.arguments)[0] for call in shape.calls(message) if call.call_id}
         message = shape.with_arguments(message, calls)
         return Placed(message, placed.entry, new=True)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from offprompt.protocols import run
 from offprompt.records import (
@@ -14,7 +14,6 @@ from offprompt.records import (
     Json,
     ListSecrets,
     ListSlots,
-    Message,
     Scope,
     SessionRecord,
     Shown,
@@ -24,9 +23,11 @@ from offprompt.records import (
     text_of,
 )
 from offprompt.service.asked import Asked
+from offprompt.service.leak_watch import Watched
 from offprompt.service.scrubber import Scrubber
 from offprompt.service.session_kit import Model, SessionKit
 from offprompt.service.slots import Slots
+from offprompt.wire.folding import fold
 from offprompt.wire.head import Language
 
 NAME_ROOM = 58
@@ -39,6 +40,10 @@ class Turn:
 
     near     foreign text (a tool's output) stands in the request, of this turn or an earlier one.
     asked    how often the model asked for which page in this turn, along its branch of the conversation; not stored.
+    words    what the client, the user and the model said in this conversation; read only if something is found.
+    in_view  names whose values stand in the request on purpose beside those of `shown`: the card's, kept ones.
+    scrubbed names whose value became its handle, once for each message.
+    uses     slots that are shown, with who asked: counted once nothing can go wrong any more.
     """
 
     kit: SessionKit
@@ -58,10 +63,16 @@ class Turn:
     events: list[Event] = field(default_factory=list[Event])
     warnings: list[str] = field(default_factory=list[str])
     asked: Asked = field(default_factory=Asked)
+    words: Callable[[], Iterable[str]] = tuple[str, ...]
+    in_view: tuple[str, ...] = ()
+    scrubbed: list[str] = field(default_factory=list[str])
+    uses: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     _slots: list[Slot] | None = None
     _hidden: dict[str, Json] | None = None
     _secrets: dict[str, Json] | None = None
     _scrubber: Scrubber | None = None
+    _watched: dict[str, Watched] | None = None
+    _said: bytes | None = None
 
     @classmethod
     def of(cls, kit: SessionKit, record: SessionRecord, model: Model, digest: Callable[[str], str]) -> Turn:
@@ -79,6 +90,7 @@ class Turn:
             record.spent,
             dict.fromkeys(record.reads, ...),
             record.tainted,
+            in_view=record.head.carded if record.head is not None else (),
         )
 
     def into(self, record: SessionRecord) -> SessionRecord:
@@ -108,7 +120,7 @@ class Turn:
 
     def changed(self) -> None:
         """Slots were written: read them again."""
-        self._slots = self._hidden = self._secrets = self._scrubber = None
+        self._slots = self._hidden = self._secrets = self._scrubber = self._watched = None
 
     @property
     def values(self) -> dict[str, str]:
@@ -142,6 +154,28 @@ class Turn:
         return self._hidden
 
     @property
+    def leaks(self) -> Literal["warn", "scrub", "refuse"]:
+        """What becomes of parts and other spellings of values that are about to be sent."""
+        return self.kit.settings.leaks
+
+    @property
+    def watched(self) -> Mapping[str, Watched]:
+        """All that is looked for in what is sent: values by name, those that foreign text led to as the tools' own."""
+        if self._watched is None:
+            stored = [slot for slot in self.stored if not slot.parts]
+            watched = {slot.name: Watched(text_of(slot.value), foreign=slot.trust == "tool") for slot in stored}
+            secret = {name: Watched(text_of(value), secret=True) for name, value in self.hidden.items()}
+            self._watched = {**watched, **secret}
+        return self._watched
+
+    @property
+    def said(self) -> bytes:
+        """The words of this conversation in the form in which spellings are equal."""
+        if self._said is None:
+            self._said = b"\0".join(map(fold, self.words()))
+        return self._said
+
+    @property
     def scrubber(self) -> Scrubber:
         """What keeps stored values out of texts that come from elsewhere, and secrets out of what is shown."""
         if self._scrubber is None:
@@ -151,12 +185,6 @@ class Turn:
     def scrub(self, text: str) -> tuple[str, tuple[str, ...]]:
         """Foreign text with stored values as handles, and the names found."""
         return self.scrubber.scrub(text)
-
-    def scrubbed_arguments(self, message: Message) -> dict[str, str]:
-        """The arguments of a message's calls that hold such values, by call id, with handles in their place."""
-        calls = [(call.call_id, call.arguments) for call in self.model.shape.calls(message)]
-        scrubbed = {call_id: self.scrubber.arguments(text) for call_id, text in calls if call_id}
-        return {call_id: scrubbed[call_id] for call_id, text in calls if call_id and scrubbed[call_id] != text}
 
     def is_foreign(self, name: str) -> bool:
         """Whether a name (`@ID` for a body) stands for text that neither the user nor the application wrote."""
@@ -180,6 +208,11 @@ class Turn:
         self.shown.append(Shown(name, why, tokens))
         self.spent += tokens
         self.event("slot.show", name, why=why)
+
+    def use(self) -> None:
+        """Count the uses of the slots that are shown."""
+        for name, actor in self.uses:
+            self.slots.get(name, actor=actor)
 
     def issue(self, *names: str) -> None:
         """Let handles of these names work in this session."""

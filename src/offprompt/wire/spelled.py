@@ -31,34 +31,39 @@ class Spelled:
             return text, ()
         if self._index is None:
             self._index = self._built()
-        spans: list[tuple[int, int, dict[str, None]]] = []
-        names: dict[str, None] = {}
-        for leak in self._index.find(text):
-            name, handle = self._named[leak.name]
-            names[name] = None
-            if spans and leak.start < spans[-1][1]:
-                start, end, handles = spans.pop()
-                spans.append((start, max(end, leak.end), {**handles, handle: None}))
-            else:
-                spans.append((leak.start, leak.end, {handle: None}))
-        pieces: list[str] = []
-        last = 0
-        for start, end, handles in spans:
-            pieces += [text[last:start], " ".join(handles)]
-            last = end
-        return "".join([*pieces, text[last:]]), tuple(names)
+        found = [(leak.start, leak.end, *self._named[leak.name]) for leak in self._index.find(text)]
+        clean = with_handles(text, [(start, end, handle) for start, end, _, handle in found])
+        return clean, tuple(dict.fromkeys(name for _, _, name, _ in found))
 
     def _built(self) -> LeakIndex:
         index = LeakIndex()
         for at, (name, value) in enumerate(self._values):
             for pointer, text in [("", text_of(value)), *_parts(value)]:
                 key = f"{at}#{pointer}"
-                self._named[key] = name, _handle(name, pointer)
+                self._named[key] = name, handle_or_mark(name, pointer)
                 index.add(key, text, secret=True)
         return index
 
 
-def _handle(name: str, pointer: str) -> str:
+def with_handles(text: str, finds: Iterable[tuple[int, int, str]]) -> str:
+    """The text with handles for stretches of it: (start, end, handle), by start; overlapping ones are one stretch."""
+    spans: list[tuple[int, int, dict[str, None]]] = []
+    for start, end, handle in finds:
+        if spans and start < spans[-1][1]:
+            first, last, handles = spans.pop()
+            spans.append((first, max(last, end), {**handles, handle: None}))
+        else:
+            spans.append((start, end, {handle: None}))
+    pieces: list[str] = []
+    done = 0
+    for start, end, handles in spans:
+        pieces += [text[done:start], " ".join(handles)]
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+def handle_or_mark(name: str, pointer: str = "") -> str:
+    """What stands for a value: its handle, or a mark where its name makes none."""
     try:
         handle = format_handle(name, pointer)
         return handle if len(handle) <= MAX_BODY_CHARS else format_handle(name)
