@@ -140,14 +140,13 @@ class MemoryQuery:
 class Indexed:
     """What is derived from a memory's text for recall; can be made again at any time.
 
-    terms     the packed terms of its text (`recall`). vector: its packed unit vector, or None: not embedded yet.
-    embedder  the name of what made the vector. version: of the memory whose text it was made from.
+    content   the packed terms and vector of its text (`recall`). version: of the memory whose text that was.
+    embedder  the name of what made the vector; empty: there is none yet.
     """
 
     memory_id: str
     version: int
-    terms: bytes
-    vector: bytes | None = None
+    content: bytes
     embedder: str = ""
 
 

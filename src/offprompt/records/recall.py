@@ -34,7 +34,7 @@ class Remembered:
 class Hit:
     """A memory that was found.
 
-    score  the greater the better; comparable within one answer only. parts: what it is made of, by name; with `explain`.
+    score  the greater the better; comparable within one answer only. parts: what it is made of; with `explain`.
     """
 
     memory: Memory

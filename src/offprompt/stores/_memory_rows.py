@@ -146,7 +146,7 @@ class MemoryRows:
 
     def _has_vector(self, place: Id, embedder: str) -> bool:
         indexed = self.derived.get(place)
-        return indexed is not None and indexed.vector is not None and indexed.embedder == embedder
+        return indexed is not None and indexed.embedder == embedder
 
     def _set(self, table: dict[K, V], key: K, value: V) -> None:
         self._keep(table, key)

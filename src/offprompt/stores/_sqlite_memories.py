@@ -118,8 +118,8 @@ class SqliteMemories:
 
     def index(self, app: str, indexed: Indexed) -> None:
         self._sql(
-            f"INSERT OR REPLACE INTO memory_index VALUES ({_marks(range(6))})",
-            (app, indexed.memory_id, indexed.version, indexed.embedder, indexed.terms, indexed.vector),
+            f"INSERT OR REPLACE INTO memory_index VALUES ({_marks(range(5))})",
+            (app, indexed.memory_id, indexed.version, indexed.content, indexed.embedder),
         )
 
     def unindex(self, memory: Memory) -> None:
@@ -140,7 +140,7 @@ class SqliteMemories:
 
     def page(self, scope: Scope, after: int) -> list[tuple[Memory, Indexed | None]]:
         rows = self._sql(
-            "SELECT m.record, x.memory_id, x.version, x.terms, x.vector, x.embedder FROM memories m "
+            "SELECT m.record, x.memory_id, x.version, x.content, x.embedder FROM memories m "
             "LEFT JOIN memory_index x ON x.app = m.app AND x.memory_id = m.memory_id "
             "WHERE m.app = ? AND m.user = ? AND m.agent = ? AND m.session = ? AND m.revision > ? "
             + ("AND m.state = 'live' " if not after else "")
@@ -154,7 +154,7 @@ class SqliteMemories:
         rows = self._sql(
             f"SELECT record FROM memories m WHERE state = 'live' AND {ALIVE} AND memory_id > ? AND {where} "
             "AND NOT EXISTS (SELECT 1 FROM memory_index x WHERE x.app = m.app AND x.memory_id = m.memory_id "
-            "AND x.vector IS NOT NULL AND x.embedder = ?) ORDER BY memory_id LIMIT ?",
+            "AND x.embedder = ?) ORDER BY memory_id LIMIT ?",
             (now, op.after, *given, op.embedder, op.limit),
         )
         return [_memory(row[0]) for row in rows]

@@ -122,8 +122,8 @@ _FORMAT_3: Final = (
     "CREATE INDEX memory_keys_memory ON memory_keys (app, memory_id)",
     """
     CREATE TABLE memory_index (
-        app TEXT NOT NULL, memory_id TEXT NOT NULL, version INTEGER NOT NULL, embedder TEXT NOT NULL,
-        terms BLOB NOT NULL, vector BLOB,
+        app TEXT NOT NULL, memory_id TEXT NOT NULL, version INTEGER NOT NULL, content BLOB NOT NULL,
+        embedder TEXT NOT NULL,
         PRIMARY KEY (app, memory_id)
     )
     """,

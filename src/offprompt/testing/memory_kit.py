@@ -122,6 +122,6 @@ def page(store: MemoryStore, scope: Scope = ALICE, after: int = 0) -> IndexPage:
     return apply(store, LoadIndex(scope, after))
 
 
-def derived(memory_id: str, *, version: int = 1, vector: bytes | None = b"v", embedder: str = "e") -> Indexed:
+def derived(memory_id: str, *, version: int = 1, embedder: str = "e") -> Indexed:
     """What is derived from a memory."""
-    return Indexed(memory_id, version, b"terms\x00", vector, embedder)
+    return Indexed(memory_id, version, b"terms\x00", embedder)

@@ -244,8 +244,8 @@ class MemoryLife(Suite):
         update(store, one.memory_id, text="uno", digest="uno")
         assert page(store).rows[0][1] is None
         assert apply(store, IndexMemories(ALICE, (derived(one.memory_id),))) == 0
-        update(store, one.memory_id, text="un", digest="un", indexed=derived(one.memory_id, vector=None))
-        assert page(store).rows[0][1] == derived(one.memory_id, version=3, vector=None)
+        update(store, one.memory_id, text="un", digest="un", indexed=derived(one.memory_id, embedder=""))
+        assert page(store).rows[0][1] == derived(one.memory_id, version=3, embedder="")
         assert [memory.text for memory in apply(store, Unindexed("e"))] == ["un"]
 
     def test_the_unindexed_come_page_by_page_and_live_ones_only(self, store: MemoryStore, clock: MovedClock) -> None:
