@@ -171,20 +171,29 @@ class HistoryChooser:
             return next_start(history, start, bounds, stubs=True), (), account
         if policy != "auto":
             return start, (), account
-        plan = plan_request(history, Account.of(account), start=start, sheet=sheet, bounds=bounds, fixed=fixed)
+        known, changed = Account.of(account), self._changed(history.indices(start), placed)
+        if changed is not None:
+            known = known.broken(history, start, changed, fixed)
+        plan = plan_request(history, known, start=start, sheet=sheet, bounds=bounds, fixed=fixed)
         return plan.start, plan.stubbed, plan.account.sums()
 
     def _repeated(self, placed: Sequence[Placed], indices: Sequence[int], front: int) -> int:
         """Tokens of the last request that repeat if nothing changes."""
         if not self._before:
             return 0
-        same = front
-        for at, before in zip(indices, self._before, strict=False):
-            each = placed[at]
-            if (each.entry.key, self._forms.of(each.entry)) != before:
-                break
-            same += self._sizes.sent(each, self._forms).tokens
-        return same
+        same = indices[: self._same(indices, placed)]
+        return front + sum(self._sizes.sent(placed[at], self._forms).tokens for at in same)
+
+    def _same(self, indices: Sequence[int], placed: Sequence[Placed]) -> int:
+        """How many leading messages go out as in the last request."""
+        now = [(placed[at].entry.key, self._forms.of(placed[at].entry)) for at in indices]
+        pairs = enumerate(zip(now, self._before, strict=False))
+        return next((at for at, (new, old) in pairs if new != old), min(len(now), len(self._before)))
+
+    def _changed(self, indices: Sequence[int], placed: Sequence[Placed]) -> int | None:
+        """Index of the first message that is not as the last request had it there; None if all it had repeats."""
+        same = self._same(indices, placed)
+        return indices[same] if same < min(len(indices), len(self._before)) else None
 
     def _bounds(self, base: int) -> Bounds:
         model, settings = self._turn.model, self._settings

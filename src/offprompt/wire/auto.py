@@ -19,7 +19,8 @@ class Account:
     """The policy's running sums, as floats so that a session's record can keep them.
 
     everything   input price so far of sending everything; spent: of what was sent; both in the sheet's currency.
-    requests     requests so far. full, sent: tokens of the newest request if everything had been sent, and as sent.
+    requests     requests so far. full, sent: tokens of the newest request if everything had been sent, and as sent;
+                 the next request repeats them, unless the account is `broken`.
     active       1.0 once results over the size are stubs (and our head stands, where it was not there before).
     """
 
@@ -38,6 +39,18 @@ class Account:
     def sums(self) -> dict[str, float]:
         """The sums by name."""
         return {name: float(getattr(self, name)) for name in self.__slots__}
+
+    def broken(self, history: History, start: int, changed: int, fixed: Fixed) -> Account:
+        """The account for a next request that repeats the newest one only in front of a message.
+
+        start    of the newest request. changed: the message's index; it was edited, or what it showed was taken out,
+                 which breaks the prefix of sending everything as well.
+        """
+        active = self.active > 0
+        behind = history.span(changed, stubs=active) if changed >= start else history.tokens(start, stubs=active)
+        sent = _total(history, start, active=active, fixed=fixed) - behind
+        full = fixed.base + history.tokens() - history.span(changed)
+        return replace(self, full=min(self.full, float(full)), sent=min(self.sent, float(sent)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +100,7 @@ def plan_request(
     full = fixed.base + history.tokens()
     account = replace(
         account,
-        everything=account.everything + request_price(sheet, prefix=int(account.full), total=full),
+        everything=account.everything + request_price(sheet, prefix=min(int(account.full), full), total=full),
         full=float(full),
         requests=account.requests + 1,
     )
