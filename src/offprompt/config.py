@@ -50,6 +50,9 @@ class Settings:
     when_asked_tokens: int = _setting(64, "Tokens up to which a value may be shown when asked for.")
     card_tokens: int = _setting(100, "Tokens of all `card` values together, in the head of a session.")
     shown_tokens: int = _setting(512, "Tokens of values shown in one turn.")
+    recall_tokens: int = _setting(
+        256, "Tokens, among those shown in one turn, of what left the prompt and the user refers to; 0: nothing."
+    )
     directory_share: float = _setting(0.05, "Part of the context that the directory of names may take.")
     context_tokens: int = _setting(128000, "Context size of a model that no profile knows.")
     output_reserve_tokens: int = _setting(4096, "Tokens kept free for the model's answer.")

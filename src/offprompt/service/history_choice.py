@@ -30,7 +30,7 @@ class Choice:
 
     start    index of the oldest placed message that is sent; indices: of all that are. forms: of each.
     kept, stubbed, account   for the record. fresh: places of the messages that become stubs at this request.
-    broken   thinking is still sent whose prefix a cut has changed.
+    room     tokens that the context still holds. broken: thinking is still sent whose prefix a cut has changed.
     """
 
     start: int
@@ -39,6 +39,7 @@ class Choice:
     kept: Mapping[str, bool]
     stubbed: tuple[str, ...]
     account: Mapping[str, float]
+    room: int
     fresh: tuple[int, ...] = ()
     broken: bool = False
 
@@ -102,9 +103,9 @@ class HistoryChooser:
         moved = start > 0 and placed[start].entry.key != self._record.start
         self._forms = replace(self._forms, stubbed=self._forms.stubbed | set(keys))
         stubbed = (*self._record.stubbed, *keys)
-        return Choice(
-            start, history.indices(start), self._forms, kept, stubbed, account, fresh, moved and start < floor
-        )
+        room = bounds.limit - (note if start else 0) - history.tokens(start, stubs=True)
+        broken = moved and start < floor
+        return Choice(start, history.indices(start), self._forms, kept, stubbed, account, room, fresh, broken)
 
     def _kept(self, placed: Sequence[Placed], start: int, front: int, *, bound: bool) -> Mapping[str, bool]:
         """What stays of all that the last turn showed; decided when the next one begins, and never again."""

@@ -11,9 +11,11 @@ from typing import Final
 from offprompt.recall.telling import coverage, searchable_terms, telling_terms, telling_words, words_with
 from offprompt.recall.text import TextIndex, snippet
 from offprompt.records import JournalEntry
+from offprompt.service.leak_guard import stored_names, stored_text
 from offprompt.service.session_kit import date_of
 from offprompt.service.turn import Turn
-from offprompt.wire.head import ShownValue, turn_source
+from offprompt.wire.handles import find_handles
+from offprompt.wire.head import ShownValue, turn_source, value_line
 from offprompt.wire.referring import asks_for_wishes, is_question, refers_back, stands_on_the_last, states_wish
 
 ID_CHARS: Final = 12
@@ -209,6 +211,25 @@ class Recaller:
         """A message's text without secrets; of others than the user without long values, which are their handles."""
         if entry.kind == "user":
             return self.turn.scrubber.hide(entry.text)
-        clean, names = self.turn.scrub(entry.text)
-        self.turn.issue(*names)
+        clean = stored_text(self.turn, entry.text)
+        self.turn.issue(*(found.name for found in find_handles(clean) if found.name in self.turn.values))
         return clean
+
+
+def show_hits(turn: Turn, hits: Sequence[Hit], most: int) -> list[ShownValue]:
+    """As many of the hits as fit, best first, noted as shown; those of tools taint the turn. most: tokens."""
+    shown: list[ShownValue] = []
+    for hit in hits:
+        tokens = turn.kit.tokenizer.count(value_line(hit.shown) + "\n")
+        if tokens > most:
+            break
+        most -= tokens
+        turn.show(hit.name, "recall", tokens)
+        turn.tainted = turn.tainted or hit.foreign
+        shown.append(hit.shown)
+    # A slot's value in what was said is in view too.
+    known = {each.name for each in turn.shown}
+    for name in stored_names(turn, "\n".join(value.text for value in shown)):
+        if name not in known:
+            turn.show(name, "in what was recalled", 0)
+    return shown

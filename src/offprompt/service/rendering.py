@@ -23,7 +23,7 @@ from offprompt.service.ranking import rank
 from offprompt.service.turn import Turn
 from offprompt.wire.asking import asked_for
 from offprompt.wire.handles import escape_lookalikes, format_handle
-from offprompt.wire.head import frame, value_line
+from offprompt.wire.head import ShownValue, frame, value_line
 from offprompt.wire.shapes import is_silent
 from offprompt.wire.stubs import stub_text
 
@@ -142,13 +142,11 @@ def stub_used(turn: Turn, entry: JournalEntry) -> None:
             turn.event("session.stub", f"@{body_id}", why="a long text that the model has seen whole")
 
 
-def with_shown(
-    turn: Turn, entry: JournalEntry, message: Message, *, show: Sequence[str], head: Head, nonce: str
-) -> JournalEntry:
-    """The newest user message's entry with the values that it asks for, and those that the application shows.
+def asked_values(turn: Turn, message: Message, *, show: Sequence[str], head: Head) -> list[ShownValue]:
+    """The values that the newest user message asks for, and those that the application shows; noted as shown.
 
     Only `when_asked` slots are shown by themselves, best first, within the turn's budget, and those of the head whose
-    value has changed since it was built. The frame stands for this turn only: `settled` is the message without it.
+    value has changed since it was built.
     """
     chosen: list[tuple[Slot, str]] = []
     for name in dict.fromkeys(show):
@@ -169,10 +167,9 @@ def with_shown(
         if (slot.policy == "when_asked" and slot.name not in taken and may_be_shown(slot))
         or (slot.policy in ("when_asked", "card") and slot.name in head.carded and not _stands(turn, slot, head))
     ]
-    asked = asked_for(_own_words(turn, message), {slot.name: slot.tags for slot in askable})
+    asked = asked_for(own_words(turn, message), {slot.name: slot.tags for slot in askable})
     chosen += [(slot, asked[slot.name]) for slot in rank(askable, turn.now) if slot.name in asked]
     fitting: list[Slot] = []
-    before = len(turn.shown)
     for slot, why in chosen:
         tokens = turn.kit.tokenizer.count(text_of(slot.value))
         if tokens > turn.left():
@@ -185,13 +182,21 @@ def with_shown(
             turn.uses.append((slot.name, "session"))
         turn.show(slot.name, why, tokens)
         fitting.append(slot)
-    if not fitting:
-        return entry
-    base = dict(entry.live[0]) if entry.live else message
-    text = frame([shown_value(slot, turn.scrubber) for slot in fitting], nonce)
-    live = turn.model.shape.attach(text, base, turn.model.profile.placement)
     turn.tainted = turn.tainted or any(slot.trust == "tool" for slot in fitting)
-    return replace(entry, live=tuple(live), settled=(base,), shown=tuple(turn.shown[before:]))
+    return [shown_value(slot, turn.scrubber) for slot in fitting]
+
+
+def framed(turn: Turn, entry: JournalEntry, message: Message, values: Sequence[ShownValue], nonce: str) -> JournalEntry:
+    """The newest user message's entry with what the turn shows, in one frame; the same entry if that is nothing.
+
+    The frame stands for this turn only: `settled` is the message without it.
+    """
+    if not values:
+        return entry
+    own = entry.settled or entry.live
+    base = dict(own[0]) if own else message
+    live = turn.model.shape.attach(frame(values, nonce), base, turn.model.profile.placement)
+    return replace(entry, live=tuple(live), settled=(base,), shown=tuple(turn.shown))
 
 
 def _stands(turn: Turn, slot: Slot, head: Head) -> bool:
@@ -199,7 +204,7 @@ def _stands(turn: Turn, slot: Slot, head: Head) -> bool:
     return value_line(shown_value(slot, turn.scrubber)) in head.card
 
 
-def _own_words(turn: Turn, message: Message) -> str:
+def own_words(turn: Turn, message: Message) -> str:
     """What the user says: a message's text without results, and without documents that are longer than a question."""
     shape = turn.model.shape
     pasted = {at: "" for at, text in shape.documents(message) if turn.kit.tokenizer.count(text) > PASTED_TOKENS}

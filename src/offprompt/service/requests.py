@@ -13,11 +13,12 @@ from offprompt.service.conversation import Conversation, Placed, joined_results,
 from offprompt.service.heads import build_head
 from offprompt.service.history_choice import Choice, HistoryChooser
 from offprompt.service.leak_guard import guarded_head, own_text, words_of
-from offprompt.service.rendering import StubLimits, first_sight, stub_used, with_shown
+from offprompt.service.recalling import JournalIndex, Question, Recaller, show_hits
+from offprompt.service.rendering import StubLimits, asked_values, first_sight, framed, own_words, stub_used
 from offprompt.service.request_ledger import Layout, RequestLedger, Sizes, fixed_sizes, head_digest, sent_before
 from offprompt.service.session_kit import SessionOptions
 from offprompt.service.turn import Turn
-from offprompt.wire.head import language_of
+from offprompt.wire.head import ShownValue, language_of
 from offprompt.wire.shapes import Outgoing
 from offprompt.wire.stubs import gone_line
 
@@ -45,10 +46,12 @@ class RequestBuilder:
         options: SessionOptions,
         conversation: Conversation,
         sizes: Sizes,
+        texts: JournalIndex,
     ) -> None:
         self._turn, self._record, self._options = turn, record, options
-        self._conversation, self._sizes = conversation, sizes
+        self._conversation, self._sizes, self._texts = conversation, sizes, texts
         self._shape = turn.model.shape
+        self._values: list[ShownValue] = []
 
     def build(self, messages: Sequence[Message], show: Sequence[str]) -> Prepared:
         """The request for these messages.
@@ -73,6 +76,7 @@ class RequestBuilder:
         tools = (*self._options.tools, *head.tools)
         fixed = fixed_sizes(self._turn, system, self._options.tools, head)
         choice = chooser.choose(placed, sum(size.tokens for size in fixed.values()))
+        placed = self._recalled(placed, newest, choice)
         layout = Layout(
             placed=placed,
             indices=choice.indices,
@@ -137,8 +141,8 @@ class RequestBuilder:
                     arguments=self._conversation.sent_arguments(each.message),
                 )
                 if at == newest:
-                    nonce = self._record.nonce
-                    entry = with_shown(self._turn, entry, each.message, show=show, head=head, nonce=nonce)
+                    self._values = asked_values(self._turn, each.message, show=show, head=head)
+                    entry = framed(self._turn, entry, each.message, self._values, self._record.nonce)
                 self._turn.entries.append(entry)
                 done.append(Placed(each.message, entry, new=True))
             else:
@@ -147,6 +151,25 @@ class RequestBuilder:
         if set(show) - shown and newest >= 0 and not placed[newest].new:
             self._turn.warnings.append("show= came after the turn's message was sent; it had no effect")
         return done
+
+    def _recalled(self, placed: list[Placed], newest: int, choice: Choice) -> list[Placed]:
+        """With what this request leaves out and its new user message refers to, in the frame of what is shown."""
+        turn = self._turn
+        most = min(turn.kit.settings.recall_tokens, turn.left(), choice.room)
+        if most <= 0 or not choice.start or newest < 0 or not placed[newest].new:
+            return placed
+        message, earlier = placed[newest].message, placed[:newest]
+        before = next((own_words(turn, each.message) for each in reversed(earlier) if each.entry.kind == "user"), "")
+        sent = {placed[at].entry.key for at in choice.indices}
+        question = Question.of(own_words(turn, message), before)
+        hits = Recaller(turn, self._texts).hits(question, [each.entry for each in earlier], sent)
+        recalled = show_hits(turn, hits, most)
+        if not recalled:
+            return placed
+        entry = framed(turn, placed[newest].entry, message, [*self._values, *recalled], self._record.nonce)
+        self._sizes.renew(entry.key)
+        turn.entries = [entry if each.key == entry.key else each for each in turn.entries]
+        return [*earlier, Placed(message, entry, new=True), *placed[newest + 1 :]]
 
     def _assemble(self, layout: Layout, choice: Choice) -> Prepared:
         start = choice.start

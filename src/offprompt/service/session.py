@@ -13,6 +13,7 @@ from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionCh
 from offprompt.service.accounting import digester
 from offprompt.service.conversation import Conversation
 from offprompt.service.handle_lookup import HandleLookup
+from offprompt.service.recalling import JournalIndex
 from offprompt.service.replies import ReplyReader
 from offprompt.service.request_ledger import Sizes
 from offprompt.service.requests import RequestBuilder
@@ -43,6 +44,7 @@ class Session:
         self._keyed: Callable[[str], str] | None = None
         self._conversation = Conversation(self._model.shape, self._digest)
         self._sizes: dict[tuple[str, str], Size] = {}
+        self._texts = JournalIndex()
         self._without = WithoutMemory(self._model.shape, options)
 
     def prepare(self, messages: Sequence[Any], *, show: Sequence[str] = ()) -> dict[str, Any]:
@@ -96,7 +98,7 @@ class Session:
     def _prepared(self, given: list[dict[str, Any]], show: Sequence[str]) -> dict[str, Any]:
         record, turn = self._load()
         sizes = Sizes(turn, self._sizes)
-        builder = RequestBuilder(turn, record, self._options, self._conversation, sizes)
+        builder = RequestBuilder(turn, record, self._options, self._conversation, sizes, self._texts)
         prepared = builder.build(given, show)
         self._commit(self._reminded(record, prepared.change))
         self._without.known = Known(self._conversation, prepared.change.record, turn.scrubber)
