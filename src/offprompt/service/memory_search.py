@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,11 +11,12 @@ from offprompt.records import JournalEntry, Slot, text_of
 from offprompt.service.heads import slot_line
 from offprompt.service.leak_guard import stored_text
 from offprompt.service.turn import Turn
-from offprompt.wire.head import unverified
+from offprompt.wire.head import language_of, unverified
 
 SNIPPET_TOKENS: Final = 40
 SEARCH_HITS: Final = 5
 ID_CHARS: Final = 12
+PASSAGE_CHARS: Final = {"en": 240, "zh": 100}
 FOREIGN_LABELS: Final = ("tool:", "document:")
 
 
@@ -31,11 +32,11 @@ class MemorySearch:
 
         A `never` slot is found by its name only, and only if it is usable somewhere; what foreign text wrote is marked.
         """
-        index, lines = TextIndex[str](), dict[str, str]()
+        index, lines = TextIndex[tuple[str, int]](), dict[str, str]()
         for slot in self.turn.stored:
             if (slot.policy != "never" or slot.allow) and not self._is_part(slot):
                 value = [] if slot.policy == "never" else [text_of(slot.value)]
-                index.add(slot.name, " ".join([slot.name, slot.name.replace("_", " "), *slot.tags, *value]))
+                index.add((slot.name, 0), " ".join([slot.name, slot.name.replace("_", " "), *slot.tags, *value]))
                 line = slot_line(self.turn, slot)
                 lines[slot.name] = unverified(line, self.turn.language) if slot.trust == "tool" else line
         texts = {f"@{entry.key[:ID_CHARS]}": (entry.kind, entry.text) for entry in self.departed if entry.text}
@@ -44,9 +45,11 @@ class MemorySearch:
             if f"@{body.body_id}" in self.turn.issued:
                 texts[f"@{body.body_id}"] = (body.kind, body.text)
         for name, (_, text) in texts.items():
-            index.add(name, text)
+            for at, piece in enumerate(_passages(text)):
+                index.add((name, at), piece)
         hits: list[tuple[str, str]] = []
-        for name, _ in index.search(query, SEARCH_HITS):
+        found_in = dict.fromkeys(name for (name, _), _ in index.search(query, len(index)))
+        for name in list(found_in)[:SEARCH_HITS]:
             if name in texts:
                 kind, text = texts[name]
                 found = snippet(stored_text(self.turn, text), query, max_tokens=SNIPPET_TOKENS)
@@ -57,6 +60,14 @@ class MemorySearch:
     def _is_part(self, slot: Slot) -> bool:
         head, _, number = slot.name.rpartition(".")
         return number.isdigit() and any(each.name == head and each.parts >= int(number) for each in self.turn.stored)
+
+
+def _passages(text: str) -> Iterator[str]:
+    """A text in pieces that share a quarter: whole, a long one is outweighed by any short one with a word of it."""
+    size = PASSAGE_CHARS[language_of(text)]
+    shared = size // 4
+    for at in range(0, max(len(text) - shared, 1), size - shared):
+        yield text[at : at + size]
 
 
 def is_foreign(line: str) -> bool:

@@ -145,8 +145,8 @@ def stub_used(turn: Turn, entry: JournalEntry) -> None:
 def asked_values(turn: Turn, message: Message, *, show: Sequence[str], head: Head) -> list[ShownValue]:
     """The values that the newest user message asks for, and those that the application shows; noted as shown.
 
-    Only `when_asked` slots are shown by themselves, best first, within the turn's budget, and those of the head whose
-    value has changed since it was built.
+    Only `when_asked` slots are shown by themselves, best first, within the turn's budget, and those of the card that
+    the head does not hold as they are now.
     """
     chosen: list[tuple[Slot, str]] = []
     for name in dict.fromkeys(show):
@@ -164,7 +164,7 @@ def asked_values(turn: Turn, message: Message, *, show: Sequence[str], head: Hea
     askable = [
         slot
         for slot in turn.stored
-        if (slot.policy == "when_asked" and slot.name not in taken and may_be_shown(slot))
+        if (slot.policy in ("when_asked", "card") and slot.name not in taken and may_be_shown(slot))
         or (slot.policy in ("when_asked", "card") and slot.name in head.carded and not _stands(turn, slot, head))
     ]
     asked = asked_for(own_words(turn, message), {slot.name: slot.tags for slot in askable})
