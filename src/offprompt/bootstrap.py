@@ -13,8 +13,11 @@ from offprompt.config import Settings, find_file, load_settings, read_file
 from offprompt.errors import NotFoundError, UnsupportedError, UsageError
 from offprompt.models.clocks import SystemClock
 from offprompt.models.tokenizers import tokenizer_for
-from offprompt.protocols import Clock
+from offprompt.privacy.redact import CheckedRedactor
+from offprompt.protocols import Clock, Embedder
+from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.offprompt import Offprompt, Parts
+from offprompt.service.slot_writer import Kit
 from offprompt.stores.in_process import InProcessStore
 from offprompt.stores.sqlite import SqliteStore
 from offprompt.wire.prices import PriceSheet, builtin_sheets, parse_sheets
@@ -53,8 +56,22 @@ def open(  # noqa: A001 - the verb that users type
     user = environ.get("OFFPROMPT_USER") or str(stored.get("user") or "") or None
     clock = clock or SystemClock()
     store = _store(where or str(default_file()), clock, loaded, create=create)
-    parts = Parts(store, store, clock, tokenizer_for(""), loaded, price_sheets(loaded), tokenizer_for)
+    tokenizer = tokenizer_for("")
+    memories = MemoryAccess(
+        store,
+        Kit(store, clock, tokenizer, loaded),
+        embedder_for=lambda: _embedder(loaded),
+        redactors=lambda: (CheckedRedactor(),) if loaded.redact else (),
+    )
+    parts = Parts(store, store, clock, tokenizer, loaded, price_sheets(loaded), tokenizer_for, memories)
     return Offprompt(parts, user=user)
+
+
+def _embedder(settings: Settings) -> Embedder | None:
+    """The embedder that the settings name."""
+    from offprompt.models.embedders import embedder_for  # noqa: PLC0415 - loads NumPy
+
+    return embedder_for(settings.embedder)
 
 
 def default_file() -> Path:

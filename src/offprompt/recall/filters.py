@@ -31,6 +31,7 @@ FIELDS: Final = frozenset(item.name for item in fields(Memory)) - {
     "metadata",
     "digest",
     "revision",
+    "gist",
     "rule",
     "quote",
     "source_id",

@@ -38,6 +38,7 @@ class Memory:
                  session, as which message of it (-1: none). Its scope is without the session.
     subject, attribute  of a fact: who it is about, and what of them. Of one (scope, subject, attribute) only the newest
                  statement is live. Both empty: nothing supersedes it.
+    gist         the text once more, as a rule understood it, in a sentence that stands for itself; recall reads both.
     rule, quote  of a derived fact: the rule that found it, and the words that carry it. source_id: the memory of the
                  turn, if that is stored.
     event_at     when it happened or holds from, with its precision; created_at: when it was stored; updated_at: when
@@ -58,6 +59,7 @@ class Memory:
     order: int = -1
     subject: str = ""
     attribute: str = ""
+    gist: str = ""
     rule: str = ""
     quote: str = ""
     source_id: str = ""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from offprompt.config import Settings
-from offprompt.errors import ScopeError, UsageError
-from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer
-from offprompt.records import Event, Scope
+from offprompt.errors import NotFoundError, ScopeError, UsageError
+from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer, apply
+from offprompt.records import EraseMemories, Event, Recalled, Remembered, Scope
+from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.async_session import AsyncSession
 from offprompt.service.leak_watch import LeakWatches
+from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.session import Session
 from offprompt.service.session_kit import HistoryPolicy, SessionKit, SessionOptions
 from offprompt.service.slot_writer import Kit
@@ -20,6 +22,9 @@ from offprompt.service.slots import Slots
 from offprompt.service.values import checked_count, checked_tools
 from offprompt.wire.prices import PriceSheet
 from offprompt.wire.shapes import Wire
+
+if TYPE_CHECKING:  # NumPy is loaded with the first memory, not with the first slot
+    from offprompt.service.memories import Memories
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +38,12 @@ class Parts:
     settings: Settings
     sheets: Sequence[PriceSheet]
     tokenizer_for: Callable[[str], Tokenizer]
+    memories: MemoryAccess
     watches: LeakWatches = field(default_factory=LeakWatches)
 
 
 class BoundScope:
-    """A scope of an opened memory: `write`, `read`, `forget` are short for `slots.…`."""
+    """A scope of an opened memory: `write`, `read` are short for `slots.…`, `remember`, `recall` for `memories.…`."""
 
     def __init__(self, parts: Parts, scope: Scope) -> None:
         self._parts = parts
@@ -45,10 +51,34 @@ class BoundScope:
         self.slots = Slots(Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings), scope)
         self.write = self.slots.write
         self.read = self.slots.read
-        self.forget = self.slots.forget
 
     def __repr__(self) -> str:
         return f"<scope {self.scope}>"
+
+    @property
+    def memories(self) -> Memories:
+        """The memories of this scope."""
+        return self._parts.memories.of(self.scope)
+
+    def remember(self, what: Any, **options: Any) -> list[Remembered]:
+        """Store texts or turns, found by meaning from now on; see `Memories.remember`."""
+        return self.memories.remember(what, **options)
+
+    def recall(self, query: Any, **options: Any) -> Recalled:
+        """The memories that answer a question, best first; see `Memories.recall`."""
+        return self.memories.recall(query, **options)
+
+    def forget(self, name: str, *, if_version: int | None = None) -> str:
+        """Hide a slot by its name, or a memory by its id (`m_…`); returns the name. `undo_s` seconds undoable.
+
+        Raises   NotFoundError if there is none; ConflictError if a slot's version differs.
+        """
+        if not isinstance(name, str) or not name.startswith(RESERVED_PREFIX):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return self.slots.forget(name, if_version=if_version)
+        if not self.memories.forget(name):
+            known = f"no memory {name[:40]!r} in scope {self.scope}; find its id with recall or memories.list"
+            raise NotFoundError(known, name=name[:40])
+        return name
 
     def narrow(self, *, user: str | None = None, agent: str | None = None, session: str | None = None) -> BoundScope:
         """This scope with further ids.
@@ -123,12 +153,15 @@ class BoundScope:
         return self._parts.slots.events(scope=self.scope, op=op, after=after, limit=limit)
 
     def clear(self) -> dict[str, int]:
-        """Remove this scope whole, with every scope below it: slots, sessions, journals, bodies, ledgers.
+        """Remove this scope whole, with every scope below it: slots, memories, sessions, journals, bodies, ledgers.
 
-        Returns how many slots and sessions went. There is no undo.
+        Of a session's scope the memories stay: they are its owner's. Returns how many of each went; there is no undo.
         """
         slots = self.slots.erase(within="subtree")
-        return {"slots": slots, "sessions": self._parts.sessions.drop_sessions(scope=self.scope)}
+        erase = EraseMemories(self.scope, within="subtree")
+        memories = 0 if self.scope.session else apply(self._parts.memories.store, erase)
+        sessions = self._parts.sessions.drop_sessions(scope=self.scope)
+        return {"slots": slots, "memories": memories, "sessions": sessions}
 
 
 class Offprompt:
@@ -166,4 +199,7 @@ class Offprompt:
 
     def close(self) -> None:
         """Write what was kept back, and let go of files."""
-        self.parts.slots.close()
+        try:
+            self.parts.memories.flush()
+        finally:
+            self.parts.slots.close()

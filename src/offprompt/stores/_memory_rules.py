@@ -21,7 +21,19 @@ from offprompt.records import (
 )
 from offprompt.stores._values import storable
 
-TEXTS: Final = ("role", "speaker", "session", "subject", "attribute", "rule", "quote", "actor", "digest", "memory_id")
+TEXTS: Final = (
+    "role",
+    "speaker",
+    "session",
+    "subject",
+    "attribute",
+    "gist",
+    "rule",
+    "quote",
+    "actor",
+    "digest",
+    "memory_id",
+)
 
 
 def is_over(memory: Memory, now: float) -> bool:
@@ -156,7 +168,7 @@ def updated(op: UpdateMemory, memory: Memory | None, now: float) -> Memory:
     }
     changes |= {name: getattr(op, name) for name in ("event_at", "expires_at") if getattr(op, name) is not DEFAULT}
     if op.text is not None and op.text != memory.text:
-        changes |= {"text": checked_text(op.text), "digest": op.digest, "quote": ""}
+        changes |= {"text": checked_text(op.text), "digest": op.digest, "gist": "", "quote": ""}
     if op.metadata is not None:
         joined = {**memory.metadata, **op.metadata}
         changes["metadata"] = checked_metadata({name: value for name, value in joined.items() if value is not None})

@@ -1,0 +1,306 @@
+"""Memories of one scope: what applications call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal
+
+from offprompt.errors import NotFoundError, UnsupportedError, UsageError
+from offprompt.protocols import apply
+from offprompt.recall.filters import compile_filter
+from offprompt.records import (
+    DEFAULT,
+    MEMORY_KINDS,
+    MEMORY_STATES,
+    Default,
+    EraseMemories,
+    ForgetMemories,
+    GetMemories,
+    ListMemories,
+    Memory,
+    MemoryHistory,
+    MemoryKind,
+    MemoryPage,
+    MemoryQuery,
+    MemoryState,
+    MemoryVersion,
+    Recalled,
+    Remembered,
+    RestoreMemories,
+    Scope,
+    UpdateMemory,
+)
+from offprompt.service.indexing import index_texts
+from offprompt.service.memory_index import Within
+from offprompt.service.memory_kit import MemoryKit
+from offprompt.service.memory_recall import Asked, Recaller
+from offprompt.service.memory_values import checked_choice, checked_kinds, checked_marks, checked_said, moment
+from offprompt.service.remembering import Rememberer, digest_of
+from offprompt.service.values import checked_count, checked_tags
+
+PAGE: Final = 100
+
+
+class Memories:
+    """The memories of one scope. Writes go to exactly this scope, without its session; reads find what it inherits.
+
+    Thread-safe. A session is an attribute of a memory, so that the next session finds it.
+    """
+
+    def __init__(self, kit: MemoryKit, scope: Scope) -> None:
+        self._kit = kit
+        self.scope = scope.without_session()
+        self._session = scope.session or ""
+
+    def remember(
+        self,
+        what: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        tags: Iterable[str] = (),
+        importance: float | None = None,
+        event_at: Any = None,
+        expires_at: Any = None,
+        pinned: bool = False,
+        idempotency_key: str | None = None,
+        derive: Literal["rules", "none"] = "rules",
+    ) -> list[Remembered]:
+        """Store texts or turns; what became of each, followed by what rules derived from it.
+
+        what        one text, a message (`{"role": …, "content": …, "name": …}`), or a list of them. A text is a fact; a
+                    message of user or assistant an episode. System text and tool results are refused.
+        event_at    when it happened; seconds since 1970, a datetime, or ISO 8601. expires_at: the same.
+        importance  0 to 1, .5 unless given. pinned: never expires.
+        idempotency_key  the call's own name: once more with it changes nothing.
+        derive      `rules`: names, places, wishes, likes, plans and so on become facts and profile slots, no model.
+        Redacted    before it is stored: numbers with check digits, keys; `why` says so.
+        Raises      UsageError, LimitError, ConflictError; then nothing is stored.
+        """
+        checked_choice("derive", derive, ("rules", "none"))
+        marks = checked_marks(metadata, tags, importance, event_at, expires_at, pinned=pinned)
+        said, refused = checked_said(what, self._session, idempotency_key)
+        said = [replace(one, derives=one.derives and derive == "rules") for one in said]
+        stored = Rememberer(self._kit, self.scope).store(said, marks) if said else []
+        return [*stored, *refused]
+
+    def recall(  # noqa: PLR0913 - options that users type by name
+        self,
+        query: str | Sequence[Mapping[str, Any]],
+        *,
+        top_k: int | None = None,
+        within: Within = "inherit",
+        filters: Mapping[str, Any] | None = None,
+        since: Any = None,
+        until: Any = None,
+        as_of: Any = None,
+        kinds: Iterable[MemoryKind] = MEMORY_KINDS,
+        floor: float | None = None,
+        rerank: object = None,
+        explain: bool = False,
+    ) -> Recalled:
+        """The memories that answer a question, best first; nothing where none lies above the floor.
+
+        query    a text, or the conversation so far: then its newest user text, with the turn before it where that says
+                 too little by itself. Times in it ("last week", 去年三月) narrow by when things happened.
+        top_k    at most so many; None: the setting `recall_top`.
+        within   `inherit` this scope and what it inherits, `exact`, `subtree` every scope with all its ids.
+        filters  which may be found, see `offprompt.recall.filters`; decided before ranking, like since, until, kinds.
+        as_of    what was known then, as it stood then; also what "last week" is counted from.
+        floor    the evidence from which a memory counts, 0 to 1; None: the setting `recall_floor`.
+        explain  each hit's score by part.
+        Cost     the query's vector, then O(memories of the scope). Uses are counted, and stored later.
+        Raises   UsageError; UnsupportedError for `rerank`.
+        """
+        if rerank is not None:
+            raise UnsupportedError(f"rerank={rerank!r}: no reranker is part of this version; leave it out")
+        asked = Asked(
+            query=query,
+            top_k=top_k,
+            within=within,
+            filters=filters,
+            since=moment("since", since),
+            until=moment("until", until),
+            as_of=moment("as_of", as_of),
+            kinds=checked_kinds(kinds),
+            floor=floor,
+        )
+        found = Recaller(self._kit, self.scope).recall(asked)
+        self._kit.uses.add(*(hit.memory for hit in found))
+        return found if explain else replace(found, hits=tuple(replace(hit, parts={}) for hit in found))
+
+    def get(self, memory_id: str) -> Memory | None:
+        """The memory of that id, if this scope inherits it or it lies below; in any state but forgotten."""
+        return next(iter(self.get_many([memory_id])), None)
+
+    def get_many(self, ids: Sequence[str]) -> list[Memory]:
+        """Those of the memories that are there, in the order of the ids."""
+        if isinstance(ids, str):
+            raise UsageError(f"ids={ids!r} is one text; pass a list, such as [{ids!r}]")
+        found = apply(self._kit.memories, GetMemories(self.scope.app, tuple(map(str, ids))))
+        return [one for one in found if one.state != "forgotten" and self._sees(one.scope)]
+
+    def list(
+        self,
+        *,
+        filters: Mapping[str, Any] | None = None,
+        kinds: Iterable[MemoryKind] = MEMORY_KINDS,
+        states: Iterable[MemoryState] = ("live",),
+        session: str | None = None,
+        since: Any = None,
+        until: Any = None,
+        within: Within = "inherit",
+        limit: int = PAGE,
+        cursor: str = "",
+    ) -> MemoryPage:
+        """One page of memories in order of creation, and the cursor of the next.
+
+        states   of `live`, `superseded`, `archived`, `forgotten`. session: said in that session. Others as in `recall`.
+        cursor   what the page before gave; a page stays right while memories come and go.
+        """
+        checked_choice("within", within, ("exact", "inherit", "subtree"))
+        checked_count("limit", limit)
+        fits = compile_filter(filters)
+        query = MemoryQuery(
+            self.scope,
+            within,
+            states=tuple(checked_choice("states", state, MEMORY_STATES) for state in states),
+            kinds=checked_kinds(kinds),
+            session=session,
+            since=moment("since", since),
+            until=moment("until", until),
+            after=cursor,
+            limit=limit + 1,
+        )
+        found: list[Memory] = []
+        while len(found) <= limit:
+            rows = apply(self._kit.memories, ListMemories(query))
+            found += [row for row in rows if fits(row)]
+            if len(rows) <= limit:
+                break
+            query = replace(query, after=rows[-1].memory_id)
+        shown = tuple(_unveiled(one) for one in found[:limit])
+        return MemoryPage(shown, shown[-1].memory_id if len(found) > limit and shown else "")
+
+    def update(  # noqa: PLR0913 - options that users type by name
+        self,
+        memory_id: str,
+        *,
+        text: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tags: Iterable[str] | None = None,
+        importance: float | None = None,
+        event_at: Any = DEFAULT,
+        expires_at: Any = DEFAULT,
+        pinned: bool | None = None,
+        archived: bool | None = None,
+        if_version: int | None = None,
+        actor: str = "app",
+    ) -> Memory:
+        """The memory changed; what is left out stays, and recall finds the new text at once.
+
+        metadata  members to set; None as a member's value takes it out.
+        archived  True: out of recall, but kept; False: back. if_version: the version that must be current.
+        Raises    NotFoundError, ConflictError, LimitError, UsageError; then nothing is changed.
+        """
+        memory = self._known(memory_id)
+        marks = checked_marks(metadata, tags or (), importance, None, None, pinned=bool(pinned))
+        change = UpdateMemory(
+            memory.scope,
+            memory.memory_id,
+            metadata=None if metadata is None else marks.metadata,
+            tags=None if tags is None else checked_tags(tags),
+            importance=importance,
+            event_at=_kept(event_at, "event_at"),
+            expires_at=_kept(expires_at, "expires_at"),
+            pinned=pinned,
+            archived=archived,
+            if_version=if_version,
+            actor=actor,
+        )
+        at = memory.event_at if change.event_at is DEFAULT else change.event_at
+        if text is not None or at != memory.event_at:
+            clean = memory.text if text is None else self._kit.redacted(text)[0]
+            after = replace(
+                memory,
+                text=clean,
+                gist="" if clean != memory.text else memory.gist,
+                event_at=at if not isinstance(at, Default) else None,
+            )
+            indexed, _ = index_texts(self._kit.embedder, [after])
+            change = replace(change, text=clean, digest=digest_of(clean), indexed=indexed[0])
+        return apply(self._kit.memories, change)
+
+    def forget(self, *ids: str, actor: str = "app", trust: Literal["user", "tool"] = "user") -> int:
+        """Hide memories, for `undo_s` seconds undoably; how many. One that is not there is no error.
+
+        Raises   ConflictError if a tool's output asks to forget what the user said.
+        """
+        return sum(
+            apply(self._kit.memories, ForgetMemories(scope, tuple(own), actor, trust))
+            for scope, own in self._by_scope(ids).items()
+        )
+
+    def undo(self, *ids: str, actor: str = "app") -> int:
+        """Bring back what `forget` hid; how many. What is hidden for longer than `undo_s` stays so."""
+        undo_s = self._kit.settings.undo_s
+        return sum(
+            apply(self._kit.memories, RestoreMemories(scope, tuple(own), actor, undo_s))
+            for scope, own in self._by_scope(ids).items()
+        )
+
+    def erase(self, *ids: str, within: Literal["exact", "subtree"] = "exact", actor: str = "app") -> int:
+        """Remove memories for good, with all versions and what is derived; without ids all of the scope. How many."""
+        checked_choice("within", within, ("exact", "subtree"))
+        if not ids:
+            return apply(self._kit.memories, EraseMemories(self.scope, None, within, actor))
+        ops = [EraseMemories(scope, tuple(own), actor=actor) for scope, own in self._by_scope(ids).items()]
+        return sum(self._kit.memories.apply(ops)) if ops else 0
+
+    def history(self, memory_id: str) -> list[MemoryVersion]:
+        """The versions of a memory, oldest first: what was added, merged, changed, superseded, hidden.
+
+        Raises   NotFoundError if there is no such memory.
+        """
+        memory = self._known(memory_id, forgotten=True)
+        return apply(self._kit.memories, MemoryHistory(memory.scope, memory.memory_id))
+
+    def sessions(self) -> dict[str, int]:
+        """The sessions in which something was remembered, with how much of each, in order of their beginnings."""
+        counts: dict[str, int] = {}
+        for memory in apply(self._kit.memories, ListMemories(MemoryQuery(self.scope, states=("live", "superseded")))):
+            if memory.session:
+                counts[memory.session] = counts.get(memory.session, 0) + 1
+        return counts
+
+    def _sees(self, scope: Scope) -> bool:
+        return scope in self.scope.inherited() or self.scope.holds(scope)
+
+    def _known(self, memory_id: str, *, forgotten: bool = False) -> Memory:
+        found = apply(self._kit.memories, GetMemories(self.scope.app, (str(memory_id),)))
+        there = [one for one in found if self._sees(one.scope) and (forgotten or one.state != "forgotten")]
+        if not there:
+            raise NotFoundError(
+                f"no memory {str(memory_id)[:40]!r} in scope {self.scope}; find it with memories.list() or recall()",
+                name=str(memory_id)[:40],
+            )
+        return there[0]
+
+    def _by_scope(self, ids: Sequence[str]) -> dict[Scope, list[str]]:
+        """The ids that this scope sees, by the scope of each."""
+        if any(not isinstance(one, str) for one in ids):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"ids={ids!r}: give each id as a text of its own, such as forget('m_…', 'm_…')")
+        found: dict[Scope, list[str]] = {}
+        for memory in apply(self._kit.memories, GetMemories(self.scope.app, tuple(ids))):
+            if self._sees(memory.scope):
+                found.setdefault(memory.scope, []).append(memory.memory_id)
+        return found
+
+
+def _unveiled(memory: Memory) -> Memory:
+    """The memory as a list shows it: of a hidden one no text."""
+    return memory if memory.state != "forgotten" else replace(memory, text="", quote="", metadata={})
+
+
+def _kept(value: Any, name: str) -> float | Default | None:
+    return value if value is DEFAULT or value is None else moment(name, value)

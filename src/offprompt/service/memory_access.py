@@ -1,0 +1,68 @@
+"""The memories of an opened memory, made ready with the first of them: NumPy and the rules are not loaded before."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from offprompt.protocols import Embedder, MemoryStore, Redactor
+from offprompt.records import Scope
+from offprompt.service.slot_writer import Kit
+
+if TYPE_CHECKING:
+    from offprompt.service.memories import Memories
+    from offprompt.service.memory_kit import MemoryKit
+
+
+class MemoryAccess:
+    """One kit for all scopes of an opened memory. Thread-safe.
+
+    embedder_for  makes the embedder, None for none; called once. redactors: what runs before anything is stored.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        slots: Kit,
+        *,
+        embedder_for: Callable[[], Embedder | None],
+        redactors: Callable[[], Sequence[Redactor]],
+    ) -> None:
+        self.store, self._slots = store, slots
+        self._embedder_for, self._redactors = embedder_for, redactors
+        self._lock = threading.Lock()
+        self._kit: MemoryKit | None = None
+
+    @property
+    def kit(self) -> MemoryKit:
+        """What the services of memories share."""
+        from offprompt.service.memory_index import IndexCache  # noqa: PLC0415 - loads NumPy
+        from offprompt.service.memory_kit import MemoryKit  # noqa: PLC0415
+        from offprompt.service.memory_uses import Uses  # noqa: PLC0415
+
+        with self._lock:
+            if self._kit is None:
+                embedder = self._embedder_for()
+                self._kit = MemoryKit(
+                    self.store,
+                    self._slots.clock,
+                    self._slots.settings,
+                    embedder,
+                    tuple(self._redactors()),
+                    self._slots,
+                    IndexCache(embedder),
+                    Uses(self.store),
+                )
+            return self._kit
+
+    def of(self, scope: Scope) -> Memories:
+        """The memories of a scope."""
+        from offprompt.service.memories import Memories  # noqa: PLC0415 - loads NumPy and the rules
+
+        return Memories(self.kit, scope)
+
+    def flush(self) -> None:
+        """Store the uses that wait."""
+        if self._kit is not None:
+            self._kit.uses.flush()

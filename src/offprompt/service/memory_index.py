@@ -1,0 +1,158 @@
+"""The memories of scopes as recall searches them, kept between calls and brought up to date from the store."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from offprompt.protocols import Embedder, MemoryStore, apply
+from offprompt.recall.duplicates import says_the_same
+from offprompt.recall.packing import unpack
+from offprompt.recall.scope_index import ScopeIndex
+from offprompt.records import Indexed, LoadIndex, Memory, MemoryScopes, Scope, ScopeRevisions
+from offprompt.service.indexing import doc_of
+from offprompt.service.topics import Topics
+
+if TYPE_CHECKING:
+    from offprompt.recall.docs import Doc
+
+Within: TypeAlias = Literal["exact", "inherit", "subtree"]
+
+MAX_SCOPES: Final = 64
+"""Scopes kept; the one that was not used for the longest time goes first."""
+
+NEAREST: Final = 8
+
+
+@dataclass(slots=True)
+class Searchable:
+    """The live memories that a query of one scope may find.
+
+    memories  by id. topics: what facts are about. bare: those without a vector of the embedder.
+    Use      inside `IndexCache.open` only.
+    """
+
+    index: ScopeIndex
+    memories: dict[str, Memory] = field(default_factory=dict[str, Memory])
+    bare: set[str] = field(default_factory=set[str])
+    topics: Topics = field(default_factory=Topics)
+    _revisions: dict[Scope, int] = field(default_factory=dict[Scope, int])
+    _expiring: dict[str, float] = field(default_factory=dict[str, float])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def update(self, store: MemoryStore, scopes: Sequence[Scope], embedder: Embedder | None, now: float) -> None:
+        """As the store has it, without what is over."""
+        revisions = apply(store, ScopeRevisions(tuple(scopes)))
+        changed = [
+            (scope, self._revisions.get(scope, 0))
+            for scope, revision in zip(scopes, revisions, strict=True)
+            if revision != self._revisions.get(scope, 0)
+        ]
+        for scope in self._revisions.keys() - set(scopes):
+            self._drop(scope)
+        pages = store.apply([LoadIndex(scope, after) for scope, after in changed]) if changed else []
+        docs: list[Doc] = []
+        for (scope, _), page in zip(changed, pages, strict=True):
+            if page.whole:
+                self._drop(scope)
+            for memory_id in page.gone:
+                self._remove(memory_id)
+            docs += [self.taken(memory, indexed, embedder) for memory, indexed in page.rows]
+            self._revisions[scope] = page.revision
+        if docs:
+            self.index.add(docs)
+        for memory_id in [memory_id for memory_id, end in self._expiring.items() if end <= now]:
+            self._remove(memory_id)
+
+    def taken(self, memory: Memory, indexed: Indexed | None, embedder: Embedder | None) -> Doc:
+        """The memory noted; what is returned is still to be added to the index."""
+        doc, has_vector = doc_of(memory, indexed, embedder)
+        if (before := self.memories.get(memory.memory_id)) is not None:
+            self.topics.remove(before)
+        self.memories[memory.memory_id] = memory
+        self.topics.add(memory)
+        (self.bare.discard if has_vector else self.bare.add)(memory.memory_id)
+        self._expiring.pop(memory.memory_id, None)
+        if memory.expires_at is not None and not memory.pinned:
+            self._expiring[memory.memory_id] = memory.expires_at
+        return doc
+
+    def _drop(self, scope: Scope) -> None:
+        for memory_id in [each.memory_id for each in self.memories.values() if each.scope == scope]:
+            self._remove(memory_id)
+        self._revisions.pop(scope, None)
+
+    def _remove(self, memory_id: str) -> None:
+        self.index.remove(memory_id)
+        if (memory := self.memories.pop(memory_id, None)) is not None:
+            self.topics.remove(memory)
+        self._expiring.pop(memory_id, None)
+        self.bare.discard(memory_id)
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Nobody else uses it meanwhile."""
+        with self._lock:
+            yield
+
+
+class IndexCache:
+    """Searchables by scope, made when first asked for. Thread-safe.
+
+    Memory   some 3 KB for each memory of a kept scope: its record, terms and vector.
+    """
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        self._embedder = embedder
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[Scope, Within], Searchable] = OrderedDict()
+
+    @contextmanager
+    def open(self, store: MemoryStore, scope: Scope, within: Within, now: float) -> Generator[Searchable]:
+        """The memories that a query of the scope finds, as the store has them now; nobody else uses them meanwhile."""
+        scopes: Sequence[Scope] = scope.inherited() if within == "inherit" else (scope,)
+        if within == "subtree":
+            scopes = [found for found, _ in apply(store, MemoryScopes(scope))]
+        kept = self._get(scope, within)
+        with kept.held():
+            kept.update(store, scopes, self._embedder, now)
+            yield kept
+
+    def near(self, store: MemoryStore, memory: Memory, indexed: Indexed) -> tuple[str, ...]:
+        """Ids of live facts of exactly the memory's scope that say the same, the nearest first."""
+        content = unpack(indexed.content)
+        if content is None or content.vector is None:
+            return ()
+        with self.open(store, memory.scope, "exact", memory.created_at) as kept:
+            found = kept.index.nearest(content.vector, NEAREST)
+            alike = [(kept.memories[memory_id], cosine) for memory_id, cosine in found]
+        return tuple(
+            one.memory_id
+            for one, cosine in alike
+            if one.kind == memory.kind and not one.attribute and says_the_same(one.text, memory.text, cosine)
+        )
+
+    def of(self, store: MemoryStore, memories: Sequence[Memory]) -> Searchable:
+        """These memories by themselves, whatever their state. Cost: O(memories), with the texts that are not live."""
+        pages = store.apply([LoadIndex(scope) for scope in dict.fromkeys(memory.scope for memory in memories)])
+        derived = {one.memory_id: one for page in pages for _, one in page.rows if one is not None}
+        made = Searchable(self._new())
+        made.index.add([made.taken(memory, derived.get(memory.memory_id), self._embedder) for memory in memories])
+        return made
+
+    def _new(self) -> ScopeIndex:
+        return ScopeIndex(unrelated=0.0 if self._embedder is None else self._embedder.unrelated)
+
+    def _get(self, scope: Scope, within: Within) -> Searchable:
+        with self._lock:
+            key = (scope, within)
+            if key not in self._kept:
+                self._kept[key] = Searchable(self._new())
+            self._kept.move_to_end(key)
+            while len(self._kept) > MAX_SCOPES:
+                self._kept.popitem(last=False)
+            return self._kept[key]

@@ -1,0 +1,65 @@
+"""What the services of memories share."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from offprompt.config import Settings
+from offprompt.protocols import Clock, Embedder, MemoryStore, Redactor
+from offprompt.service.memory_index import IndexCache
+from offprompt.service.memory_uses import Uses
+from offprompt.service.slot_writer import Kit
+
+_LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+_RANDOM_BITS: Final = 80
+
+
+class MemoryIds:
+    """Ids in order of creation: 48 bits of milliseconds, 80 random ones, greater than all that this object gave.
+
+    Source   the layout and letters of ULID (Feerasta 2016), in lower case. Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def new(self, now: float) -> str:
+        """`m_` and 26 letters and digits."""
+        with self._lock:
+            drawn = max(int(now * 1000), 0) << _RANDOM_BITS | int.from_bytes(os.urandom(_RANDOM_BITS // 8), "big")
+            if drawn >> _RANDOM_BITS == self._last >> _RANDOM_BITS and drawn <= self._last:
+                drawn = self._last + 1
+            self._last = max(self._last, drawn)
+        return "m_" + "".join(_LETTERS[drawn >> 5 * place & 31] for place in range(25, -1, -1))
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryKit:
+    """Shared by all scopes of an opened memory.
+
+    embedder  None: memories are found by their words only. slots: for the profile that rules derive.
+    """
+
+    memories: MemoryStore
+    clock: Clock
+    settings: Settings
+    embedder: Embedder | None
+    redactors: Sequence[Redactor]
+    slots: Kit
+    index: IndexCache
+    uses: Uses
+    ids: MemoryIds = field(default_factory=MemoryIds)
+
+    def redacted(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """The text as it may be stored, and the kinds of what was taken out."""
+        kinds: dict[str, None] = {}
+        for redactor in self.redactors:
+            done = redactor.redact(text)
+            kinds |= dict.fromkeys(span.kind for span in done.found)
+            text = done.text
+        return text, tuple(kinds)

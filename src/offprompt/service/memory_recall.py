@@ -1,0 +1,187 @@
+"""Recall: the memories of a scope that answer a question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from offprompt.errors import BackendError, UnsupportedError, UsageError
+from offprompt.protocols import apply
+from offprompt.recall.chunks import embed
+from offprompt.recall.docs import Query
+from offprompt.recall.filters import Fits, compile_filter
+from offprompt.recall.telling import telling_words
+from offprompt.records import (
+    MEMORY_KINDS,
+    Hit,
+    ListMemories,
+    Memory,
+    MemoryKind,
+    MemoryQuery,
+    MemoryState,
+    Recalled,
+    Scope,
+    as_list,
+)
+from offprompt.service.memory_index import Searchable, Within
+from offprompt.service.memory_kit import MemoryKit
+from offprompt.service.memory_values import checked_choice
+from offprompt.service.values import checked_count
+from offprompt.wire.shapes import parts_of, plain
+
+FEW_WORDS: Final = 4
+"""Below so many telling words a user's text is read with the one before it."""
+
+MAX_TOP_K: Final = 1000
+
+ASKED: Final = 1.0
+"""What being asked for by name adds to a score: more than all that is found by meaning has."""
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A recall as it was asked for; see `Memories.recall`."""
+
+    query: str | Sequence[Mapping[str, Any]]
+    top_k: int | None = None
+    within: Within = "inherit"
+    filters: Mapping[str, Any] | None = None
+    since: float | None = None
+    until: float | None = None
+    as_of: float | None = None
+    kinds: tuple[MemoryKind, ...] = MEMORY_KINDS
+    floor: float | None = None
+
+
+class Recaller:
+    """Answers for one scope."""
+
+    def __init__(self, kit: MemoryKit, scope: Scope) -> None:
+        self._kit, self.scope = kit, scope
+
+    def recall(self, asked: Asked) -> Recalled:
+        """The answer, each hit with its parts.
+
+        Raises   UsageError for what cannot be asked.
+        """
+        checked_choice("within", asked.within, ("exact", "inherit", "subtree"))
+        text = question_of(asked.query)
+        query, degraded = self._query(text, asked)
+        fits = None if asked.filters is None else compile_filter(asked.filters)
+        now = self._kit.clock.now()
+        if asked.as_of is not None and asked.as_of < now:
+            return _answer(self._past(asked), query, fits, degraded)
+        with self._kit.index.open(self._kit.memories, self.scope, asked.within, now) as kept:
+            return _answer(kept, query, fits, degraded)
+
+    def _query(self, text: str, asked: Asked) -> tuple[Query, str]:
+        """What the index is asked, and why it is asked by words alone."""
+        settings, embedder = self._kit.settings, self._kit.embedder
+        top_k = _given(asked.top_k, settings.recall_top)
+        checked_count("top_k", top_k)
+        if not 1 <= top_k <= MAX_TOP_K:
+            raise UsageError(f"top_k={top_k}: ask for 1 to {MAX_TOP_K} memories")
+        floor = _given(asked.floor, settings.recall_floor)
+        if not isinstance(floor, (int, float)) or not 0 <= floor <= 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"floor={floor!r}: give a number from 0 to 1")
+        vector, degraded = None, ""
+        if embedder is not None:
+            try:
+                vector = embed(embedder, [text], kind="query")[0]
+            except (BackendError, UnsupportedError) as exc:
+                degraded = f"searched by words alone: {exc}"
+        query = Query(
+            text=text,
+            vector=vector,
+            now=_given(asked.as_of, self._kit.clock.now()),
+            as_of=asked.as_of,
+            since=asked.since,
+            until=asked.until,
+            kinds=None if asked.kinds == MEMORY_KINDS else frozenset(asked.kinds),
+            top_k=top_k,
+            floor=floor,
+        )
+        return query, degraded
+
+    def _past(self, asked: Asked) -> Searchable:
+        """What was known at a time that is over, in an index of its own. Cost: O(memories), their texts analysed."""
+        at = asked.as_of or 0.0
+        states: tuple[MemoryState, ...] = ("live", "superseded", "archived")
+        rows = apply(self._kit.memories, ListMemories(MemoryQuery(self.scope, asked.within, states=states)))
+        there = [row for row in rows if row.created_at <= at and _held(row, at)]
+        return self._kit.index.of(self._kit.memories, there)
+
+
+def question_of(query: object) -> str:
+    """The text that is asked.
+
+    query    a text, or the conversation so far: its newest user text, with the user's one before it where that has
+             fewer than four telling words ("还是不行", "and the other one?").
+    Raises   UsageError if there is none.
+    """
+    if isinstance(query, str):
+        if not query.strip():
+            raise UsageError(f"query={query!r} asks nothing; give some words")
+        return query
+    messages = as_list(query)
+    if messages is None:
+        raise UsageError(f"query is a {type(query).__name__}; give a text, or the messages so far")
+    said: list[str] = []
+    for at, item in enumerate(messages):
+        message = plain(item, f"query[{at}]")
+        if message.get("role") == "user":
+            texts = [str(part["text"]) for part in parts_of(message) if isinstance(part.get("text"), str)]
+            said += ["\n".join(texts)] if any(text.strip() for text in texts) else []
+    if not said:
+        raise UsageError("query holds no message of a user with text; give the conversation, or a text")
+    return "\n".join(said[-2:]) if telling_words(said[-1]) < FEW_WORDS else said[-1]
+
+
+def _held(memory: Memory, at: float) -> bool:
+    """Whether a memory held at a time, as far as its record tells."""
+    if memory.state == "live":
+        return memory.expires_at is None or memory.pinned or memory.expires_at > at
+    return memory.state_at is not None and memory.state_at > at
+
+
+def _given(value: V | None, default: V) -> V:
+    return default if value is None else value
+
+
+def _answer(kept: Searchable, query: Query, fits: Fits | None, degraded: str) -> Recalled:
+    """The hits: first the facts that the question asks for by what they are about, then what is found by meaning."""
+    if fits is not None:
+        query = replace(query, ids=frozenset(name for name, memory in kept.memories.items() if fits(memory)))
+    found = kept.index.search(query)
+    hits = [Hit(kept.memories[one.doc_id], one.score, {**one.parts, "evidence": one.evidence}) for one in found.hits]
+    first = _asked(kept, query, hits)
+    rest = [hit for hit in hits if hit.memory_id not in {one.memory_id for one in first}]
+    hits = [*first, *rest][: query.top_k]
+    if not degraded and kept.bare:
+        degraded = f"{len(kept.bare)} memories have no vector of this embedder and are found by words alone; reindex"
+    why = ""
+    if not hits:
+        why = "there is nothing to be found" if not found.searched else "nothing lies above the floor"
+    return Recalled(tuple(hits), found.searched, found.below_floor, why, degraded)
+
+
+def _asked(kept: Searchable, query: Query, hits: Sequence[Hit]) -> list[Hit]:
+    """The facts that the question asks for by what they are about, the best first, then the newest."""
+    scores = {hit.memory_id: hit for hit in hits}
+    found: list[Hit] = []
+    for memory_id in kept.topics.asked(query.text):
+        memory = kept.memories[memory_id]
+        fits = (
+            (query.ids is None or memory_id in query.ids)
+            and (query.kinds is None or memory.kind in query.kinds)
+            and (query.as_of is None or memory.created_at <= query.as_of)
+            and (query.since is None or memory.happened_at >= query.since)
+            and (query.until is None or memory.happened_at < query.until)
+        )
+        if fits:
+            hit = scores.get(memory_id) or Hit(memory, 0.0)
+            found.append(Hit(memory, hit.score + ASKED, {**hit.parts, "evidence": 1.0, "asked": ASKED}))
+    return sorted(found, key=lambda hit: (-hit.score, -hit.memory.happened_at, hit.memory_id))

@@ -1,0 +1,128 @@
+"""Checks of what callers hand to memories."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar, cast
+
+from offprompt.errors import UsageError
+from offprompt.records import MEMORY_KINDS, MemoryKind, Remembered, as_dict, as_list
+from offprompt.service.remembering import Marks, Said
+from offprompt.service.values import checked_tags
+from offprompt.wire.shapes import parts_of, plain
+
+C = TypeVar("C", bound=str)
+
+
+def moment(name: str, value: object) -> float | None:
+    """A time in seconds since 1970.
+
+    value    None, seconds, a datetime, or ISO 8601 text; without a zone it is UTC.
+    Raises   UsageError naming it.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError as exc:
+            raise UsageError(f"{name}={value!r}: give seconds since 1970, a datetime, or ISO 8601 text") from exc
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    raise UsageError(f"{name}={value!r}: give seconds since 1970, a datetime, or ISO 8601 text")
+
+
+def checked_choice(name: str, value: C, choices: Sequence[str]) -> C:
+    """The value, if it is one of the choices.
+
+    Raises   UsageError naming them.
+    """
+    if value not in choices:
+        raise UsageError(f"{name}={value!r}: it is {' or '.join(choices)}")
+    return value
+
+
+def checked_kinds(kinds: Iterable[MemoryKind]) -> tuple[MemoryKind, ...]:
+    """The kinds, each known.
+
+    Raises   UsageError for another one, or a text in place of a list.
+    """
+    if isinstance(kinds, str):
+        raise UsageError(f"kinds={kinds!r} is one text; pass a list, such as kinds=[{kinds!r}]")
+    return tuple(checked_choice("kinds", kind, MEMORY_KINDS) for kind in kinds)
+
+
+def checked_marks(
+    metadata: Mapping[str, Any] | None,
+    tags: Iterable[str],
+    importance: float | None,
+    event_at: object,
+    expires_at: object,
+    *,
+    pinned: bool,
+) -> Marks:
+    """The options of a remember.
+
+    Raises   UsageError naming the option, its value and the rule.
+    """
+    if metadata is not None and as_dict(metadata) is None:
+        raise UsageError(f"metadata={metadata!r}: give an object, such as metadata={{'topic': 'travel'}}")
+    if importance is not None and (
+        not isinstance(importance, (int, float)) or isinstance(importance, bool) or not 0 <= importance <= 1  # pyright: ignore[reportUnnecessaryIsInstance]
+    ):
+        raise UsageError(f"importance={importance!r}: give a number from 0 to 1")
+    if not isinstance(pinned, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"pinned={pinned!r}: give true or false")
+    return Marks(
+        metadata or {},
+        checked_tags(tags),
+        importance,
+        moment("event_at", event_at),
+        moment("expires_at", expires_at),
+        pinned,
+    )
+
+
+def checked_said(what: object, session: str, key: str | None) -> tuple[list[Said], list[Remembered]]:
+    """What is to be remembered, and what never is: system text, tool results, messages without text.
+
+    Raises   UsageError for anything that is neither text nor message.
+    """
+    listed = as_list(what)
+    items = [what] if listed is None else listed
+    said: list[Said] = []
+    refused: list[Remembered] = []
+    for at, item in enumerate(items):
+        where = "what" if listed is None else f"what[{at}]"
+        one = _said(item, where)
+        if isinstance(one, str):
+            refused.append(Remembered("refused", "", "", "", why=f"{where}: {one}"))
+            continue
+        order = at if one.kind == "episode" else -1
+        name = None if key is None else f"{key}#{at}"
+        said.append(Said(one.text, one.kind, one.role, one.speaker, session, order, op_key=name, derives=one.derives))
+    return said, refused
+
+
+def _said(item: object, where: str) -> Said | str:
+    """One text or turn; or why it is no source of memories."""
+    if isinstance(item, str):
+        if not item.strip():
+            raise UsageError(f"{where} is {item[:20]!r}, which says nothing; give some words")
+        return Said(item)
+    if isinstance(item, (bytes, int, float)) or item is None:
+        raise UsageError(f"{where} is a {type(item).__name__}; give a text, a message, or a list of them")
+    message = plain(item, where)
+    role, name = message.get("role"), message.get("name")
+    if role not in ("user", "assistant"):
+        return f"a message of role {role!r} is no source of memories; those of user and assistant are"
+    texts = [str(part["text"]) for part in parts_of(message) if isinstance(part.get("text"), str)]
+    text = "\n".join(texts).strip()
+    if not text:
+        return "the message has no text"
+    speaker = name if isinstance(name, str) else ""
+    return Said(text, "episode", cast("str", role), speaker, derives=role == "user")

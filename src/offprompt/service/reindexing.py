@@ -1,0 +1,51 @@
+"""Reindex: vectors for memories that have none of the embedder in use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from offprompt.errors import BackendError
+from offprompt.protocols import apply
+from offprompt.records import IndexMemories, Memory, Scope, Unindexed
+from offprompt.service.indexing import index_texts
+from offprompt.service.memory_kit import MemoryKit
+
+BATCH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Reindexed:
+    """What a reindex did: memories that got a vector, and whose vectors these are (empty: none are wanted)."""
+
+    done: int
+    embedder: str
+
+
+def reindex(
+    kit: MemoryKit, scope: Scope | None = None, *, progress: Callable[[int], object] | None = None
+) -> Reindexed:
+    """Give every live memory of a scope's subtree (None: all) a vector of the embedder in use.
+
+    progress  called with the number done, after each batch of 256, which is stored by then: a reindex that was broken
+              off goes on where it was. Meanwhile what has no new vector is found by its words.
+    Raises    BackendError if the embedder fails; what was done stays.
+    """
+    if kit.embedder is None:
+        return Reindexed(0, "")
+    done, after = 0, ""
+    while rows := apply(kit.memories, Unindexed(kit.embedder.name, scope, after, BATCH)):
+        indexed, trouble = index_texts(kit.embedder, rows)
+        if trouble:
+            raise BackendError(f"the embedder failed after {done} memories, which stay indexed: {trouble}")
+        by_scope: dict[Scope, list[Memory]] = {}
+        for row in rows:
+            by_scope.setdefault(row.scope, []).append(row)
+        made = {one.memory_id: one for one in indexed}
+        kit.memories.apply(
+            [IndexMemories(place, tuple(made[row.memory_id] for row in own)) for place, own in by_scope.items()]
+        )
+        done, after = done + len(rows), rows[-1].memory_id
+        if progress is not None:
+            progress(done)
+    return Reindexed(done, kit.embedder.name)

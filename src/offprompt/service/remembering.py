@@ -1,0 +1,186 @@
+"""Remember: texts and turns become memories, and what rules read in them becomes facts and profile."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from offprompt.recall.derive.deriving import derive
+from offprompt.recall.derive.records import Derived, Turn
+from offprompt.recall.duplicates import normalised
+from offprompt.records import Added, AddMemory, Indexed, Memory, MemoryKind, Remembered, Scope, Source, Trust
+from offprompt.service.indexing import index_texts
+from offprompt.service.memory_kit import MemoryKit
+from offprompt.service.profile import ProfileWriter
+
+COVERING: Final = 0.6
+"""A derived fact whose quote is this part of a given text says what the text says: it is not stored beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One text that is to be remembered.
+
+    role, speaker, session, order  of the turn, where it is one. at: when it was said, in seconds since 1970.
+    op_key   the write's own name. derives: whether rules may read it.
+    """
+
+    text: str
+    kind: MemoryKind = "fact"
+    role: str = ""
+    speaker: str = ""
+    session: str = ""
+    order: int = -1
+    at: float | None = None
+    op_key: str | None = None
+    derives: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What all memories of one call get."""
+
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    tags: tuple[str, ...] = ()
+    importance: float | None = None
+    event_at: float | None = None
+    expires_at: float | None = None
+    pinned: bool = False
+    source: Source = "app"
+    trust: Trust = "user"
+    actor: str = "app"
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A memory to add, and where it came from; taken: kinds of what was redacted."""
+
+    memory: Memory
+    op_key: str | None
+    derived: Derived | None = None
+    taken: tuple[str, ...] = ()
+
+
+def digest_of(text: str) -> str:
+    """The key of exact duplicates: of the text without case, width, and what stands at its ends."""
+    return hashlib.sha256(normalised(text).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+class Rememberer:
+    """Stores in exactly one scope. Cost of a call: one transaction, the texts' vectors, and the profile's writes."""
+
+    def __init__(self, kit: MemoryKit, scope: Scope) -> None:
+        self._kit, self.scope = kit, scope
+
+    def store(self, said: Sequence[Said], marks: Marks) -> list[Remembered]:
+        """What became of each text, in order, each followed by what rules derived from it.
+
+        Raises   LimitError, UsageError, ConflictError; then nothing is stored.
+        """
+        now = self._kit.clock.now()
+        clean = [(replace(one, text=text), taken) for one in said for text, taken in [self._kit.redacted(one.text)]]
+        turns = [
+            Turn(str(at), one.text, one.role or "user", one.speaker, marks.event_at or one.at)
+            for at, (one, _) in enumerate(clean)
+            if one.derives
+        ]
+        found = derive(turns, now)
+        drafts: list[_Draft] = []
+        for at, (one, taken) in enumerate(clean):
+            own = [fact for fact in found if fact.quotes and fact.quotes[0].turn_id == str(at)]
+            drafts += self._drafts(one, taken, own, marks, now)
+        return self._stored(drafts, marks)
+
+    def _drafts(
+        self, one: Said, taken: tuple[str, ...], facts: Sequence[Derived], marks: Marks, now: float
+    ) -> list[_Draft]:
+        """The memory of a text, and those of what was derived from it."""
+        memory = self._memory(one.text, one, marks, now)
+        if one.kind == "fact" and len(facts) == 1 and _covers(facts[0], one.text):
+            # The text is the fact: one memory, in the user's own words, that knows what it is about.
+            memory = replace(memory, **_topic(facts[0], memory), gist=facts[0].text)
+            return [_Draft(memory, one.op_key, facts[0], taken)]
+        drafts = [_Draft(memory, one.op_key, None, taken)]
+        for number, fact in enumerate(facts):
+            own = replace(one, kind="fact", text=fact.text)
+            derived = self._memory(fact.text, own, marks, now)
+            topic = {**_topic(fact, derived), "rule": fact.rule, "source_id": memory.memory_id}
+            quote = fact.quotes[0]
+            topic["quote"] = one.text[quote.start : quote.end][:200]
+            key = None if one.op_key is None else f"{one.op_key}/{fact.rule}/{number}"
+            drafts.append(_Draft(replace(derived, **topic, source="user"), key, fact))
+        return drafts
+
+    def _memory(self, text: str, one: Said, marks: Marks, now: float) -> Memory:
+        return Memory(
+            self._kit.ids.new(now),
+            self.scope,
+            one.kind,
+            text,
+            role=one.role,
+            speaker=one.speaker,
+            session=one.session,
+            order=one.order,
+            source=marks.source,
+            trust=marks.trust,
+            actor=marks.actor,
+            created_at=now,
+            updated_at=now,
+            event_at=marks.event_at if marks.event_at is not None else one.at,
+            expires_at=marks.expires_at,
+            pinned=marks.pinned,
+            importance=0.5 if marks.importance is None else marks.importance,
+            tags=marks.tags,
+            metadata=marks.metadata,
+            digest=digest_of(text),
+        )
+
+    def _stored(self, drafts: Sequence[_Draft], marks: Marks) -> list[Remembered]:
+        indexed, trouble = index_texts(self._kit.embedder, [draft.memory for draft in drafts])
+        similar = [self._similar(draft.memory, one) for draft, one in zip(drafts, indexed, strict=True)]
+        ops = [
+            AddMemory(draft.memory, one, draft.op_key, near)
+            for draft, one, near in zip(drafts, indexed, similar, strict=True)
+        ]
+        results: list[Any] = self._kit.memories.apply([*self._kit.uses.taken(), *ops])
+        profile = ProfileWriter(self._kit.slots, self.scope, marks.trust)
+        told: list[Remembered] = []
+        for draft, done in zip(drafts, results[len(results) - len(ops) :], strict=True):
+            told.append(_told(draft, done, trouble))
+            if draft.derived is not None and draft.derived.slot:
+                told.append(profile.write(draft.derived, done, draft.op_key))
+        return told
+
+    def _similar(self, memory: Memory, indexed: Indexed) -> tuple[str, ...]:
+        """Ids of memories that say nearly the same."""
+        if memory.kind != "fact" or memory.attribute:
+            return ()
+        return self._kit.index.near(self._kit.memories, memory, indexed)
+
+
+def _topic(fact: Derived, memory: Memory) -> dict[str, Any]:
+    """What a derived fact says of a memory: whose, what, when."""
+    topic: dict[str, Any] = {"subject": fact.subject.casefold(), "attribute": fact.key}
+    if fact.event_at is not None:
+        topic |= {"event_at": fact.event_at, "precision": fact.precision}
+    return topic | {"importance": max(memory.importance, 0.8)} if fact.policy == "card" else topic
+
+
+def _covers(fact: Derived, text: str) -> bool:
+    quote = fact.quotes[0]
+    return quote.end - quote.start >= COVERING * len(text.strip())
+
+
+def _told(draft: _Draft, done: Added, trouble: str) -> Remembered:
+    memory = done.memory or draft.memory
+    why = [done.why] if done.why else []
+    if draft.taken:
+        why.append(f"taken out before it was stored: {', '.join(draft.taken)}")
+    outcome = done.outcome
+    if trouble and outcome == "added":
+        outcome = "pending"
+        why.append(f"no vector yet, found by its words: {trouble}")
+    rule = draft.derived.rule if draft.derived is not None else ""
+    return Remembered(outcome, memory.kind, memory.memory_id, memory.text, done.replaced, "; ".join(why), rule)
