@@ -170,12 +170,15 @@ def test_warnings_that_differ_in_numbers_only_are_one_line(run: Run, store: Path
             "memory is not available, this request went without it: disk full",
             "记忆不可用，本次请求没有使用它：disk full",
         ),
-        ("leak: the value of 'city' stands in text that Offprompt added", None),
+        (
+            "leak: the value of 'city', or a part of it, stands in the result of call 'c1'",
+            "泄漏：'city' 的值或其一部分出现在调用 'c1' 的结果里",
+        ),
         ("something new", "something new"),
     ],
 )
-def test_stored_warnings_are_said_in_chinese_where_they_are_ours(text: str, chinese: str | None) -> None:
-    assert warning_text("zh", text) == (chinese or "泄漏：'city' 的值出现在 Offprompt 加入的文本里")
+def test_stored_warnings_are_said_in_chinese_where_they_are_ours(text: str, chinese: str) -> None:
+    assert warning_text("zh", text) == chinese
     assert warning_text("en", text) == text
 
 
@@ -198,3 +201,26 @@ def test_a_relative_price_says_of_what(run: Run, store: Path) -> None:
     assert " × the price of a million input tokens" in run("audit").out
     assert "每百万输入令牌价格的 " in run("audit --lang zh").out
     assert "× input price" not in run("audit").out
+
+
+def test_one_leak_over_many_requests_is_one_line_and_what_was_scrubbed_is_summed(run: Run, store: Path) -> None:
+    run("write fleet Harbour_Master_9 --user alice --policy by_handle")
+    run("write Harbour_Master_9 unused --user alice")
+    run("write api_key hunter2-hunter2 --user alice")
+    with offprompt.open(store) as memory:
+        session = memory.scope(user="alice").session("s1", model="gpt-4o-mini")
+        asked = {"id": "c1", "type": "function", "function": {"name": "get", "arguments": "{}"}}
+        messages: list[dict[str, object]] = [{"role": "user", "content": "Look"}]
+        session.prepare(messages)
+        messages += session.absorb({"role": "assistant", "content": None, "tool_calls": [asked]}).messages
+        messages.append({"role": "tool", "tool_call_id": "c1", "content": "key hunter2-hunter2"})
+        session.prepare(messages)
+        messages += session.absorb({"role": "assistant", "content": "Done."}).messages
+        session.prepare([*messages, {"role": "user", "content": "And?"}])
+    out = run("audit").out
+    assert out.count("FAULT") == 1
+    assert "request 1–3 (turn 1–2)" in out
+    assert "values put back to their handles, by messages: 1 (api_key 1)" in out
+    assert "换回句柄的值（按消息计）：1（api_key 1）" in run("audit --lang zh").out
+    assert run("audit --json").document["totals"]["scrubbed"] == {"api_key": 1}
+    assert run("audit --json").document["totals"]["messages_stubbed"] == 0

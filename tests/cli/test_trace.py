@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -65,3 +65,48 @@ def test_a_session_that_is_not_there_or_not_clear(run: Run, store: Path) -> None
     assert "--user" in ran.err
     assert run("trace s1 --user alice").code == 0
     assert run("trace s1 --user carol").code == 3
+
+
+def leaky(store: Path) -> None:
+    """A session in which a tool says a secret and a part of a value."""
+    with offprompt.open(store, leaks="scrub") as memory:
+        alice = memory.scope(user="alice")
+        alice.write("api_key", "hunter2-hunter2-hunter2")
+        alice.write("报告", "周二鲱鱼船队停靠盐港三号码头，第十二到四十箱运往多恩。", policy="by_handle")
+        session = alice.session("s1", model="gpt-4o-mini")
+        asked = {"id": "c1", "type": "function", "function": {"name": "get", "arguments": "{}"}}
+        messages: list[dict[str, Any]] = [{"role": "user", "content": "Look"}]
+        session.prepare(messages)
+        messages += session.absorb({"role": "assistant", "content": None, "tool_calls": [asked]}).messages
+        said = "key HUNTER2 hunter2 hunter2, 周二鲱鱼船队停靠盐港三号码头"
+        messages.append({"role": "tool", "tool_call_id": "c1", "content": said})
+        session.prepare(messages)
+        session.absorb({"role": "assistant", "content": "Done."})
+
+
+def test_undo_prints_each_rewritten_message_before_and_after(run: Run, store: Path) -> None:
+    leaky(store)
+    out = run("trace s1 --user alice --undo").out
+    assert "turn 1  tool, as sent" in out
+    assert "  - key HUNTER2 hunter2 hunter2, 周二鲱鱼船队停靠盐港三号码头" in out
+    assert "  + key [[mem:api_key]], [[mem:报告]]" in out
+    assert "轮次 1  工具, 发送时" in run("trace s1 --user alice --undo --lang zh").out
+    [one] = run("trace s1 --user alice --undo --json").document["rewritten"]
+    assert (one["turn"], one["kind"], one["form"]) == (1, "tool", "as sent")
+    assert (one["before"][:11], one["after"][:19]) == ("key HUNTER2", "key [[mem:api_key]]")
+    assert run("trace s1 --user alice --undo --turn 1").out == out
+
+
+def test_without_undo_nothing_of_it_is_printed_and_the_trace_says_what_was_put_back(run: Run, store: Path) -> None:
+    leaky(store)
+    for words in ("", "--values", "--json", "--json --values", "--lang zh"):
+        out = run(f"trace s1 --user alice {words}").out
+        assert "hunter2" not in out.lower()
+    assert "put back to its handle: api_key" in run("trace s1 --user alice").out
+    assert "已换回句柄: 报告" in run("trace s1 --user alice --lang zh").out
+
+
+def test_undo_where_nothing_was_rewritten(run: Run, store: Path) -> None:
+    talk(store, "alice", "Hello")
+    assert "no message was rewritten" in run("trace s1 --user alice --undo").out
+    assert "没有消息被改写" in run("trace s1 --user alice --undo --lang zh").out

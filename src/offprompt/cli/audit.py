@@ -94,6 +94,8 @@ def _totals_json(totals: Totals) -> dict[str, Any]:
         "prices": dict(totals.prices),
         "requests_unpriced": totals.unpriced,
         "turns_cut": totals.cuts,
+        "messages_stubbed": totals.stubbed,
+        "scrubbed": dict(totals.scrubbed),
         "said": sorted(totals.said),
         "unproven": sorted(totals.unproven),
         "requests_without_added_value": totals.clean,

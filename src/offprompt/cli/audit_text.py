@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from offprompt.service.audit import Audit, SessionAudit, Totals
+from offprompt.service.audit import Audit, Leak, SessionAudit, Totals
 from offprompt.service.comparison import Comparison
 from offprompt.service.diagnosis import Diagnosis
 from offprompt.service.ledger_check import Broken
@@ -71,15 +71,30 @@ def warning_lines(lang: Lang, warnings: Sequence[tuple[str, int]]) -> list[str]:
 
 def audit_text(found: Audit, lang: Lang, *, diagnosed: bool) -> str:
     """The whole audit as text: faults first, then each session, then all together."""
-    lines = [
-        line(lang, "leak", seq=leak.seq, turn=leak.turn, scope=leak.scope, names=", ".join(leak.names))
-        for leak in found.leaks
-    ]
+    lines = _leaks(found.leaks, lang)
     for one in found.sessions:
         lines += ["", *_session(one, lang, diagnosed=diagnosed)]
     if len(found.sessions) > 1:
         lines += ["", line(lang, "total", sessions=len(found.sessions)), *_indent(_totals(found.totals, lang))]
     return "\n".join([*lines, "", *_kept(found, lang)]).lstrip("\n")
+
+
+def _leaks(leaks: Sequence[Leak], lang: Lang) -> list[str]:
+    """The faults; the same values in requests one after the other are one line."""
+    runs: list[list[Leak]] = []
+    for leak in leaks:
+        before = runs[-1][-1] if runs else None
+        if before and (before.scope, before.names, before.seq + 1) == (leak.scope, leak.names, leak.seq):
+            runs[-1].append(leak)
+        else:
+            runs.append([leak])
+    lines: list[str] = []
+    for run in runs:
+        first, last = run[0], run[-1]
+        seq = str(first.seq) if first is last else f"{first.seq}–{last.seq}"
+        turn = str(first.turn) if first.turn == last.turn else f"{first.turn}–{last.turn}"
+        lines.append(line(lang, "leak", seq=seq, turn=turn, scope=first.scope, names=", ".join(first.names)))
+    return lines
 
 
 def _session(one: SessionAudit, lang: Lang, *, diagnosed: bool) -> list[str]:
@@ -115,6 +130,10 @@ def _totals(totals: Totals, lang: Lang) -> list[str]:
         line(lang, "price", price=prices),
         line(lang, "cuts", cuts=totals.cuts),
     ]
+    lines += [line(lang, "stubbed", count=totals.stubbed)] if totals.stubbed else []
+    if totals.scrubbed:
+        each = ", ".join(f"{name} {count}" for name, count in sorted(totals.scrubbed.items()))
+        lines.append(line(lang, "scrubbed", count=sum(totals.scrubbed.values()), names=each))
     lines += [line(lang, "said", names=_names(totals.said))] if totals.said else []
     lines += [line(lang, "unproven", names=_names(totals.unproven))] if totals.unproven else []
     return lines

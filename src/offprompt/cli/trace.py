@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from offprompt.records import Event, Scope, SessionRecord, compact
 from offprompt.service.offprompt import Offprompt
 from offprompt.service.stored_session import read_session
 from offprompt.service.trace import Trace, TracedRound, TracedTurn, Tracer
+from offprompt.service.undo import Rewrite, rewrites
 
 MAX_NAMED = 10
 
@@ -26,15 +28,24 @@ def trace(
     *,
     turn: Annotated[int | None, typer.Option(min=1, help="Only this turn.")] = None,
     values: Annotated[bool, typer.Option("--values", help="Print values too, but never secrets.")] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Print rewritten messages before and after instead. THIS PRINTS SECRETS.")
+    ] = False,
 ) -> None:
     """A session turn by turn: what the model wrote, what memory did, how the next request was built."""
     with call.memory() as memory:
         parts = memory.parts
         session = read_session(parts.sessions, record_of(call, memory, session_id))
         found = Tracer(parts.slots, session, values=values).trace(turn)
+        rewritten = rewrites(session, turn) if undo else ()
     if turn is not None and not found.turns:
         raise NotFoundError(f"session {session_id!r} has no turn {turn}; it has {len(session.turns)}")
-    call.put(document(found), text(call, found))
+    if undo:
+        call.put(
+            {"scope": scope_json(found.scope), "rewritten": [asdict(one) for one in rewritten]}, undone(call, rewritten)
+        )
+    else:
+        call.put(document(found), text(call, found))
 
 
 def record_of(call: Call, memory: Offprompt, session_id: str) -> SessionRecord:
@@ -77,6 +88,18 @@ def document(found: Trace) -> dict[str, Any]:
     return head | {"turns": turns}
 
 
+def undone(call: Call, rewritten: Sequence[Rewrite]) -> str:
+    """The rewritten messages to be read, as they came and as they are sent."""
+    blocks: list[str] = []
+    for one in rewritten:
+        head = f"{call.say('turn')} {one.turn}  {call.say(one.kind)}, {call.say(one.form)}"
+        before, after = (
+            [f"  {sign} {line}" for line in told.splitlines()] for sign, told in (("-", one.before), ("+", one.after))
+        )
+        blocks.append("\n".join([head, *before, *after]))
+    return "\n\n".join(blocks) or call.say("no message was rewritten")
+
+
 def text(call: Call, found: Trace) -> str:
     """A trace to be read."""
     scope: Scope = found.scope
@@ -98,7 +121,12 @@ def round_lines(call: Call, one: TracedRound) -> list[str]:
     if not one.shown and not one.leaked:
         lines.append(f"    {call.say('no value got in')}")
     warnings = tuple(warning_text(call.lang, each) for each in one.warnings)
-    listed = (("said", one.said), ("LEAKED", one.leaked), ("warning", warnings))
+    listed = (
+        ("said", one.said),
+        ("LEAKED", one.leaked),
+        ("put back to its handle", one.scrubbed),
+        ("warning", warnings),
+    )
     lines += [f"    {call.say(label)}: {each}" for label, names in listed for each in names]
     if one.cut:
         lines.append(f"    {call.say('turns that left')}: {one.cut}")

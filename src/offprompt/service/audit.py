@@ -32,7 +32,9 @@ class ShownValue:
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A fault: values that stand in text that Offprompt added to a request without showing them."""
+    """A fault: values that a request carried though nobody asked for them: in text that Offprompt added, a tool's
+    result, or an edited reply.
+    """
 
     scope: Scope
     seq: int
@@ -46,6 +48,8 @@ class Totals:
 
     parts       tokens in, by part. prefix: tokens that repeat the request before. outside: bytes kept out of the last
                 request of each session. prices: by currency; unpriced: answered requests without a price sheet.
+    cuts        turns that left. stubbed: messages that became stubs after use. scrubbed: by name, in how many messages
+                its value became its handle.
     unanswered  requests without a reply. carded: requests with a card of standing wishes in the head; inlined: with
                 all values in the head, as `mode="inline"` puts them. card_tokens: of cards only.
     clean       requests that carried no stored value that was added, beside the card.
@@ -64,6 +68,8 @@ class Totals:
     prices: Mapping[str, float] = field(default_factory=dict[str, float])
     unpriced: int = 0
     cuts: int = 0
+    stubbed: int = 0
+    scrubbed: Mapping[str, int] = field(default_factory=dict[str, int])
     clean: int = 0
     carded: int = 0
     inlined: int = 0
@@ -97,6 +103,8 @@ class Totals:
             {name: self.prices.get(name, 0) + other.prices.get(name, 0) for name in {**self.prices, **other.prices}},
             self.unpriced + other.unpriced,
             self.cuts + other.cuts,
+            self.stubbed + other.stubbed,
+            Counter(self.scrubbed) + Counter(other.scrubbed),
             self.clean + other.clean,
             self.carded + other.carded,
             self.inlined + other.inlined,
@@ -180,6 +188,8 @@ def _audit_session(parts: Parts, session: StoredSession, *, diagnosis: bool) -> 
         prices=_prices(entries),
         unpriced=sum(entry.price is None for entry in answered),
         cuts=sum(entry.cut for entry in entries),
+        stubbed=sum(entry.stubbed for entry in entries),
+        scrubbed=Counter(name for entry in entries for name in entry.scrubbed),
         clean=sum(not (entry.shown or entry.leaked or (inline and "card" in entry.parts)) for entry in entries),
         carded=0 if inline else sum("card" in entry.parts for entry in entries),
         card_tokens=0 if inline else _parts(entries).get("card", 0),

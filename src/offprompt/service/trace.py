@@ -83,6 +83,7 @@ class TracedRound:
     shown: tuple[Shown, ...]
     said: tuple[str, ...]
     leaked: tuple[str, ...]
+    scrubbed: tuple[str, ...]
     unproven: tuple[str, ...]
     outcome: str
     raw: str
@@ -181,6 +182,7 @@ class Tracer:
             entry.shown,
             entry.said,
             entry.leaked,
+            entry.scrubbed,
             entry.unproven,
             "waiting" if one.waiting else entry.outcome,
             self._raw(one),
