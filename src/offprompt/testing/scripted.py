@@ -11,11 +11,15 @@ from typing import Any, Final, Literal
 from offprompt.records import Message, as_dict, as_list, canonical, compact
 from offprompt.wire.profiles import SHAPES
 from offprompt.wire.shapes import Shape
+from offprompt.wire.stubs import gone_line
 
 OURS: Final = "[memory]\n"
 """How the answer to a call in text begins."""
 
 _FRAME: Final = re.compile(r"<memory [^>\n]*>\n(.*?)\n</memory [^>\n]*>\n*", re.DOTALL)
+_NOT_SAID: Final = re.compile(
+    "|".join([_FRAME.pattern, *(re.escape(gone_line(each)) for each in ("en", "zh"))]), re.DOTALL
+)
 _NAME_EN: Final = r"[^\W\d_][\w'’-]*(?: [A-Z][\w'’-]*)*"
 _NAME_ZH: Final = r"[\u3400-\u9fff·]{2,8}"
 
@@ -149,7 +153,7 @@ def read_request(request: Mapping[str, Any], shape: Shape) -> Seen:
     own = [shape.kind(each) == "user" for each in messages]
     ours = [mine and shape.text(each).startswith(OURS) for each, mine in zip(messages, own, strict=True)]
     words = [
-        _FRAME.sub("", shape.text(each)).strip() if mine and not answer else ""
+        _NOT_SAID.sub("", shape.text(each)).strip() if mine and not answer else ""
         for each, mine, answer in zip(messages, own, ours, strict=True)
     ]
     begun = max((at for at, text in enumerate(words) if text), default=0)
