@@ -52,7 +52,7 @@ class Provider:
         body = {"model": "a model", **request}
         known = len(self._upstream.faults)
         try:
-            self._upstream.answer(body)
+            self._upstream(**body)
         except RefusedError:
             if not illegal or any(illegal not in fault for fault in self._upstream.faults[known:]):
                 raise

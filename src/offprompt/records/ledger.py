@@ -28,12 +28,18 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the provider says that it counted, in tokens; None where it says nothing."""
+    """What the provider says that it counted, in tokens; None where it says nothing.
+
+    cleared   tokens that it cleared of the request before it counted `input`. cleared_results: the tool results that
+              held them, the oldest ones.
+    """
 
     input: int | None = None
     cached: int | None = None
     written: int | None = None
     output: int | None = None
+    cleared: int | None = None
+    cleared_results: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ class SessionRecord:
     account      the history policy's running sums, by name.
     kept         what turns that are over showed, by journal key: whether it stays; decided when its turn ended.
     stubbed      journal keys of the messages that are sent as stubs since the model has seen them whole.
+    cleared      tool results, the oldest ones, that the provider cleared of the request answered last.
     nonce        marks the frame of shown values, made once.
     """
 
@@ -88,6 +89,7 @@ class SessionRecord:
     nonce: str = ""
     kept: Mapping[str, bool] = field(default_factory=dict[str, bool])
     stubbed: tuple[str, ...] = ()
+    cleared: int = 0
 
 
 @dataclass(frozen=True, slots=True)

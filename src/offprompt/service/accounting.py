@@ -16,7 +16,9 @@ TRUNCATED_BELOW: Final = 0.6
 TRUNCATED_TOKENS: Final = 500
 DIGEST_BYTES: Final = 12
 LATER_FIELDS: Final = ("stubbed", "scrubbed")
-"""Fields that older ledgers do not have: hashed only where they say something, so that those stay valid."""
+LATER_COUNTS: Final = ("cleared", "cleared_results")
+"""Fields of ledgers and of their usage that older ones do not have: hashed only where they say something, so that those
+stay valid."""
 
 
 def digester(key: bytes) -> Callable[[str], str]:
@@ -32,6 +34,8 @@ def entry_hash(entry: LedgerEntry, digest: Callable[[str], str]) -> str:
     """The hash of an entry: keyed digest of all its fields but `hash`, the hash before it among them."""
     fields = msgspec.to_builtins(replace(entry, hash=""))
     hashed = {name: value for name, value in fields.items() if value or name not in LATER_FIELDS}
+    counts = hashed["usage"].items()
+    hashed["usage"] = {name: count for name, count in counts if count is not None or name not in LATER_COUNTS}
     return digest("ledger\n" + canonical(hashed))
 
 
@@ -75,7 +79,11 @@ def close_entry(
 def truncation_warning(entry: LedgerEntry, usage: Usage) -> str:
     """What to say when the provider counted far fewer tokens than were sent: it cut the front without a word."""
     sent = entry.sent.tokens
-    if usage.input is None or usage.input >= TRUNCATED_BELOW * sent or sent - usage.input < TRUNCATED_TOKENS:
+    if usage.input is None:
+        return ""
+    # What the provider cleared was asked for.
+    read = usage.input + (usage.cleared or 0)
+    if read >= TRUNCATED_BELOW * sent or sent - read < TRUNCATED_TOKENS:
         return ""
     return (
         f"the provider counted {usage.input:,} tokens of the {sent:,} sent: it has probably cut the front of the "

@@ -175,8 +175,9 @@ class RequestBuilder:
         start = choice.start
         flat = [message for group in self._rendered(layout) for message in group]
         tools = [*self._options.tools, *layout.head.tools]
-        outgoing = Outgoing(self._options.model, layout.system, layout.head.text, tools, flat)
         record, turn = self._record, self._turn
+        model = turn.model
+        outgoing = Outgoing(model.name, layout.system, layout.head.text, tools, flat, model.clear_at_tokens)
         gone = layout.placed[:start]
         kept = set(layout.indices)
         left = sum(each.entry.kind == "user" for at, each in enumerate(gone) if at not in kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -149,6 +149,7 @@ class Session:
             try:
                 record, turn = self._load()
                 raw = self._model.shape.reply(reply)
+                record = replace(record, cleared=raw.usage.cleared_results or 0)
                 absorbed = ReplyReader(turn, record, self._conversation, self._departed(record)).read(raw)
                 if absorbed.change is not None:
                     self._commit(absorbed.change)
@@ -226,13 +227,20 @@ class Session:
         return self._keyed(text)
 
     def _departed(self, record: SessionRecord) -> list[JournalEntry]:
-        """The entries of this conversation that the last request did not hold."""
-        if not record.start or not record.sent_last:
+        """The entries of this conversation that the model did not see in the last request: left out, or cleared."""
+        if not record.sent_last or not (record.start or record.cleared):
             return []
-        gone: list[JournalEntry] = []
-        for entry in self._conversation.chain(record.sent_last):
-            if entry.key == record.start:
-                break
-            if entry.key != record.turn_key:
-                gone.append(entry)
-        return gone
+        chain = self._conversation.chain(record.sent_last)
+        keys = [entry.key for entry in chain]
+        start = keys.index(record.start) if record.start in keys else 0
+        left = [entry for entry in chain[:start] if entry.key != record.turn_key]
+        return [*left, *self._cleared(chain[start:], record.cleared)]
+
+    def _cleared(self, sent: Sequence[JournalEntry], results: int) -> Iterator[JournalEntry]:
+        """The tools' messages among those sent of which the provider cleared all results, the oldest so many."""
+        for entry in sent:
+            results -= len(self._model.shape.results(dict(entry.message)))
+            if results < 0:
+                return
+            if entry.kind == "tool":
+                yield entry

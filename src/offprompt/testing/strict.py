@@ -12,6 +12,7 @@ from offprompt.testing.strict_binding import reasoning_faults, sign_reasoning, s
 from offprompt.testing.strict_cache import Counted, PromptCache, prompt_units
 from offprompt.testing.strict_chat import chat_faults
 from offprompt.testing.strict_chunks import Delivery, StrictWire, split_reply
+from offprompt.testing.strict_clearing import Cleared, clear
 from offprompt.testing.strict_messages import message_faults
 from offprompt.testing.strict_replies import Said, SaidCall, reply_from, usage_of
 from offprompt.testing.strict_responses import response_faults
@@ -22,7 +23,7 @@ __all__ = ["Delivery", "RefusedError", "Said", "SaidCall", "StrictUpstream", "re
 
 Model: TypeAlias = Callable[..., "Said | str | Mapping[str, Any]"]
 WHOLE: Final = Delivery()
-CLIENT_OPTIONS: Final = ("timeout", "extra_headers", "extra_query", "extra_body")
+CLIENT_OPTIONS: Final = ("betas", "timeout", "extra_headers", "extra_query", "extra_body")
 
 
 class RefusedError(Exception):
@@ -72,32 +73,38 @@ class StrictUpstream:
         """
         extra = as_dict(request.get("extra_body")) or {}
         body = {key: value for key, value in request.items() if key not in CLIENT_OPTIONS} | extra
-        return self.stream(body) if body.get("stream") else self.answer(body)
+        betas = [str(each) for each in as_list(request.get("betas")) or []]
+        return self.stream(body, betas) if body.get("stream") else self.answer(body, betas)
 
-    def stream(self, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """The chunks of the reply; refused before the first one."""
-        reply = self.answer(body)
+    def stream(self, body: Mapping[str, Any], betas: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+        """The chunks of the reply; refused before the first one. betas: see `answer`."""
+        reply = self.answer(body, betas)
         wanted = bool((as_dict(body.get("stream_options")) or {}).get("include_usage"))
         return split_reply(reply, self.wire, self.delivery, usage=wanted)
 
-    def answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def answer(self, body: Mapping[str, Any], betas: Sequence[str] = ()) -> dict[str, Any]:
         """The whole reply.
 
+        betas    of Anthropic's: those that the request's header names.
         Raises   RefusedError as `__call__`.
         """
         given: dict[str, Any] = json.loads(compact(dict(body)))
         self.requests.append(given)
         before = self._earlier(given)
-        faults = self._faults(given, before)
+        faults = self._faults(given, before, betas)
         if faults:
             self.faults += [fault.message for fault in faults]
             raise RefusedError(400, error_body(self.wire, faults))
         number = len(self.requests)
-        asked = {key: value for key, value in given.items() if key not in ("stream", "stream_options")}
+        # Thinking is verified as it came; what is cleared then is neither read nor counted.
+        edited = clear(given, self._count) if self.wire == "anthropic" else Cleared(given)
+        asked = {key: value for key, value in edited.body.items() if key not in ("stream", "stream_options")}
         said = self._model(**asked)
         reply = reply_from(said, self.wire, number, sign=lambda thought: self._sign(given, before, thought))
         reply.setdefault("model", given["model"])
-        reply.setdefault("usage", usage_of(self._counted(given, before), self._spoken(reply), self.wire))
+        reply.setdefault("usage", usage_of(self._counted(edited.body, before), self._spoken(reply), self.wire))
+        if edited.report is not None:
+            reply.setdefault("context_management", edited.report)
         if self.wire == "responses" and given.get("store", True):
             self._stored[str(reply["id"])] = [*before, *_input_items(given), *reply["output"]]
         return reply
@@ -113,8 +120,8 @@ class StrictUpstream:
             raise RefusedError(400, error_body(self.wire, [fault]))
         return self._stored[named]
 
-    def _faults(self, body: Mapping[str, Any], before: list[dict[str, Any]]) -> list[Fault]:
-        faults = request_faults(body, self.wire, before)
+    def _faults(self, body: Mapping[str, Any], before: list[dict[str, Any]], betas: Sequence[str]) -> list[Fault]:
+        faults = request_faults(body, self.wire, before, betas)
         if self._binding and self.wire == "anthropic":
             faults += thinking_faults(body)
         elif self._binding and self.wire == "responses":
@@ -137,14 +144,19 @@ class StrictUpstream:
         return max(1, self._count(compact(reply.get(key))))
 
 
-def request_faults(body: Mapping[str, Any], wire: StrictWire, before: Sequence[Mapping[str, Any]] = ()) -> list[Fault]:
+def request_faults(
+    body: Mapping[str, Any],
+    wire: StrictWire,
+    before: Sequence[Mapping[str, Any]] = (),
+    betas: Sequence[str] = (),
+) -> list[Fault]:
     """Why the wire's provider would refuse a request; empty if it would not.
 
-    before   of responses: the items that `previous_response_id` stands for.
+    before   of responses: the items that `previous_response_id` stands for. betas: of Anthropic's, by its header.
     """
     if wire == "openai":
         return chat_faults(body)
-    return message_faults(body) if wire == "anthropic" else response_faults(body, before)
+    return message_faults(body, betas) if wire == "anthropic" else response_faults(body, before)
 
 
 def _input_items(body: Mapping[str, Any]) -> list[dict[str, Any]]:

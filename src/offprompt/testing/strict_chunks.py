@@ -11,6 +11,9 @@ from offprompt.records import as_dict, as_list, compact
 from offprompt.testing.strict_events import response_events
 
 StrictWire: TypeAlias = Literal["openai", "responses", "anthropic"]
+EDITED: Final = "context_management"
+"""What Anthropic says at a reply's end that it cleared of the request."""
+
 CHAT_TEXTS: Final = ("reasoning_content", "content", "refusal")
 
 
@@ -104,7 +107,8 @@ def _chat(reply: Mapping[str, Any], delivery: Delivery, *, usage: bool) -> Itera
 def _messages(reply: Mapping[str, Any], delivery: Delivery) -> Iterator[dict[str, Any]]:
     chance = chance_of(delivery)
     counts = as_dict(reply.get("usage")) or {}
-    start: dict[str, Any] = {**reply, "content": [], "stop_reason": None, "stop_sequence": None}
+    begun = {key: value for key, value in reply.items() if key != EDITED}
+    start: dict[str, Any] = {**begun, "content": [], "stop_reason": None, "stop_sequence": None}
     yield {"type": "message_start", "message": {**start, "usage": {**counts, "output_tokens": 1}}}
     for at, item in enumerate(as_list(reply.get("content")) or []):
         if delivery.noise:
@@ -116,7 +120,8 @@ def _messages(reply: Mapping[str, Any], delivery: Delivery) -> Iterator[dict[str
             yield {"type": "content_block_delta", "index": at, "delta": delta}
         yield {"type": "content_block_stop", "index": at}
     delta = {"stop_reason": reply.get("stop_reason") or "end_turn", "stop_sequence": reply.get("stop_sequence")}
-    yield {"type": "message_delta", "delta": delta, "usage": {"output_tokens": counts.get("output_tokens", 1)}}
+    end = {"type": "message_delta", "delta": delta, "usage": {"output_tokens": counts.get("output_tokens", 1)}}
+    yield {**end, EDITED: reply[EDITED]} if reply.get(EDITED) is not None else end
     yield {"type": "message_stop"}
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from offprompt.records import as_dict, as_list
+from offprompt.testing.strict_clearing import clearing_faults
 from offprompt.testing.strict_rules import (
     Check,
     Fault,
@@ -23,12 +24,13 @@ from offprompt.testing.strict_rules import (
     texts,
     whole,
 )
+from offprompt.wire.clearing import BETA
 from offprompt.wire.transcript import check_transcript
 
 MAX_MARKS: Final = 4
 MIN_THINKING: Final = 1024
 EXTRA: Final = "{field}: Extra inputs are not permitted"
-PARAMETERS: Final[Mapping[str, Check]] = {
+PARAMETERS: Final[dict[str, Check]] = {
     "model": text,
     "messages": is_list,
     "max_tokens": whole(1),
@@ -49,6 +51,9 @@ PARAMETERS: Final[Mapping[str, Check]] = {
     "user_profile_id": text,
     "workspace_id": text,
 }
+BETA_PARAMETERS: Final[Mapping[str, tuple[str, Check]]] = {"context_management": (BETA, or_null(is_object))}
+"""Parameters of a beta: its name, which the request must give, and the check."""
+
 _NULL_TEXT: Final = or_null(text)
 _MARK: Final[Mapping[str, Check]] = {"cache_control": or_null(is_object)}
 _SOURCED: Final[Mapping[str, Check]] = {"type": text, "source": is_object, **_MARK}
@@ -106,20 +111,23 @@ _ID: Final = re.compile(r"[a-zA-Z0-9_-]+", re.ASCII)
 _TOOL: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}", re.ASCII)
 
 
-def message_faults(body: Mapping[str, Any]) -> list[Fault]:
+def message_faults(body: Mapping[str, Any], betas: Iterable[str] = ()) -> list[Fault]:
     """Why the API would refuse the request; empty if it would not.
 
+    betas    that the request's header names.
     Source   the API reference of messages, its pages on tool use, prompt caching and extended thinking, and the field
              lists of its Python client.
     """
-    faults = check_fields(body, PARAMETERS, needed=("model", "messages", "max_tokens"), unknown=EXTRA)
+    known = PARAMETERS | {name: check for name, (beta, check) in BETA_PARAMETERS.items() if beta in betas}
+    faults = check_fields(body, known, needed=("model", "messages", "max_tokens"), unknown=EXTRA)
+    faults += clearing_faults(body)
     faults += _system(body) + _tools(body) + _thinking(body)
     messages = [as_dict(each) or {} for each in as_list(body.get("messages")) or []]
     ids: list[str] = []
     for at, message in enumerate(messages):
         where = f"messages.{at}"
-        known = SYSTEM_MESSAGE if message.get("role") == "system" else MESSAGE
-        faults += check_fields(message, known, needed=("role", "content"), at=where, unknown=EXTRA)
+        fields = SYSTEM_MESSAGE if message.get("role") == "system" else MESSAGE
+        faults += check_fields(message, fields, needed=("role", "content"), at=where, unknown=EXTRA)
         for place, item in enumerate(as_list(message.get("content")) or []):
             block = as_dict(item) or {}
             faults += _block(block, str(message.get("role")), f"{where}.content.{place}")

@@ -84,10 +84,11 @@ def _handler(server: StrictServer) -> type[BaseHTTPRequestHandler]:
             server.requests.append(body)
             try:
                 upstream = server.upstream_at(self.path.partition("?")[0])
+                betas = [each.strip() for each in str(self.headers.get("anthropic-beta") or "").split(",")]
                 if body.get("stream"):
-                    self._stream(upstream, upstream.stream(body))
+                    self._stream(upstream, upstream.stream(body, betas))
                 else:
-                    self._whole(200, upstream.answer(body))
+                    self._whole(200, upstream.answer(body, betas))
             except RefusedError as exc:
                 self._whole(exc.status, exc.body)
 

@@ -53,6 +53,8 @@ class MessageAssembler:
         elif kind == "message_delta":
             delta = as_dict(chunk.get("delta")) or {}
             self._head |= {key: value for key, value in delta.items() if value is not None}
+            if chunk.get("context_management") is not None:
+                self._head["context_management"] = chunk["context_management"]
             self._use(chunk)
 
     def _use(self, given: Mapping[str, Any]) -> None:

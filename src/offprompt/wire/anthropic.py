@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from offprompt.errors import UsageError
 from offprompt.records import Message, Usage, as_dict, as_list, canonical, compact
+from offprompt.wire.clearing import cleared, clearing
 from offprompt.wire.shapes import (
     Call,
     Kind,
@@ -49,6 +50,11 @@ class AnthropicMessages:
     def spread(self, message: Message) -> list[Message]:
         """See `Shape`."""
         return [message]
+
+    def parted(self, message: Message) -> Iterator[tuple[Message, Message]]:
+        """See `Shape`; here a message is one."""
+        del message
+        return iter(())
 
     def split_system(self, messages: Sequence[Message], system: str) -> tuple[list[Message], list[Message]]:
         """See `Shape`; the first system text is a parameter of this wire, later ones are messages where they stand.
@@ -175,7 +181,7 @@ class AnthropicMessages:
             request["system"] = [{"type": "text", "text": text} for text in texts]
         if outgoing.tools:
             request["tools"] = list(outgoing.tools)
-        return request
+        return request if outgoing.clear_at_tokens is None else {**request, **clearing(outgoing.clear_at_tokens)}
 
     def reply(self, reply: object) -> RawReply:
         """See `Shape`: a Message, its dict, or an assistant message."""
@@ -202,7 +208,8 @@ class AnthropicMessages:
         counted = None if new is None else new + (cached or 0) + (written or 0)
         message: Message = {"role": "assistant", "content": content if isinstance(content, str) else blocks}
         finish = str(data.get("stop_reason") or "")
-        return RawReply(repaired(message), finish, Usage(counted, cached, written, number(usage.get("output_tokens"))))
+        count = Usage(counted, cached, written, number(usage.get("output_tokens")), *cleared(data))
+        return RawReply(repaired(message), finish, count)
 
     def signature(self, message: Message) -> str:
         """See `Shape`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
@@ -60,7 +60,7 @@ class Outgoing:
     """The parts of a request, in the order in which they are put together.
 
     system   the client's own system messages (OpenAI) or text; head: our text behind it.
-    tools    the client's own, then ours. extra: further keyword arguments of the call, untouched.
+    tools    the client's own, then ours. clear_at_tokens: over which the provider clears old results, None: never.
     """
 
     model: str
@@ -68,6 +68,7 @@ class Outgoing:
     head: str
     tools: Sequence[Mapping[str, Any]]
     messages: Sequence[Message]
+    clear_at_tokens: int | None = None
 
 
 class Shape(Protocol):
@@ -84,6 +85,10 @@ class Shape(Protocol):
 
     def spread(self, message: Message) -> list[Message]:
         """A session's message as the client's messages; puts apart what `gather` put together."""
+        ...
+
+    def parted(self, message: Message) -> Iterator[tuple[Message, Message]]:
+        """The ways to part an assistant message that `gather` made in two, those with a long first part first."""
         ...
 
     def split_system(self, messages: Sequence[Message], system: str) -> tuple[list[Message], list[Message]]:
