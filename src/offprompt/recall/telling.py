@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -33,8 +34,13 @@ def telling_words(text: str) -> int:
     """How many words of a text say what it is about; two Han characters count as one."""
     words = 0
     for piece in _pieces(text):
-        words += (len(piece) + 1) // 2 if _HAN.match(piece) else 1
+        words += (sum(char not in _common().weak for char in piece) + 1) // 2 if _HAN.match(piece) else 1
     return words
+
+
+def is_weak(term: str) -> bool:
+    """Whether a Han pair may be no word at all: one of its characters is a common word as often as not."""
+    return len(term) == 2 and not _common().weak.isdisjoint(term)
 
 
 def searchable_terms(text: str) -> Counter[str]:
@@ -62,32 +68,46 @@ def _found(text: str) -> Iterator[tuple[str, str]]:
         if not _HAN.match(piece):
             yield piece, _stem(piece)
         elif len(piece) == 1:
-            yield piece, piece
+            if piece not in _common().weak:
+                yield piece, piece
         else:
             for at in range(len(piece) - 1):
-                yield piece[at : at + 2], piece[at : at + 2]
+                pair = piece[at : at + 2]
+                if not _common().weak.issuperset(pair):
+                    yield pair, pair
 
 
 def _pieces(text: str) -> Iterator[str]:
-    words, run = _common()
+    common = _common()
     for match in _PIECE.finditer(fold(text)):
         piece = match[0]
         if _HAN.match(piece):
-            yield from (part for part in run.split(piece) if part)
+            yield from (part for part in common.runs.split(piece) if part)
             continue
         bare = _ENDING.sub("", piece)
-        if piece.replace("'", "").replace("\u2019", "") in words or bare in words:
+        if piece.replace("'", "").replace("\u2019", "") in common.words or bare in common.words:
             continue
         if len(bare) > 1 or bare.isdigit():
             yield bare
 
 
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """English words, Han runs as a pattern, and single Han characters that tell nothing by themselves."""
+
+    words: frozenset[str]
+    runs: re.Pattern[str]
+    weak: frozenset[str]
+
+
 @cache
-def _common() -> tuple[frozenset[str], re.Pattern[str]]:
+def _common() -> _Common:
     text = files("offprompt.recall").joinpath("common_words.toml").read_text(encoding="utf-8")
     tables: dict[str, str] = tomllib.loads(text)
     runs = sorted(tables["zh"].split(), key=len, reverse=True)
-    return frozenset(tables["en"].split()), re.compile("|".join(map(re.escape, runs)))
+    return _Common(
+        frozenset(tables["en"].split()), re.compile("|".join(map(re.escape, runs))), frozenset(tables["zh_weak"])
+    )
 
 
 def _stem(word: str) -> str:

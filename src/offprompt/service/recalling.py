@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from offprompt.recall.telling import coverage, searchable_terms, telling_terms, telling_words, words_with
+from offprompt.recall.telling import coverage, is_weak, searchable_terms, telling_terms, telling_words, words_with
 from offprompt.recall.text import TextIndex, snippet
 from offprompt.records import JournalEntry
 from offprompt.service.leak_guard import stored_names, stored_text
@@ -20,7 +20,7 @@ from offprompt.wire.referring import asks_for_wishes, is_question, refers_back, 
 
 ID_CHARS: Final = 12
 FEW_WORDS: Final = 4
-"""Below so many telling words a text is read with the turn before it."""
+"""Below so many telling words a text that stands on the turn before is read with that turn's words."""
 
 BORROWED: Final = 0.5
 """How much a word of the turn before counts beside one of the user's own."""
@@ -41,7 +41,12 @@ RARE_SHARE: Final = 0.03
 RARE_TEXTS: Final = 4
 """A word in more than 3 % of the messages (and more than four) tells of the whole conversation, not of a turn."""
 
+ASKED_WORDS: Final = 2
+TOLD_WORDS: Final = 3
+"""How many of its words a turn must hold for a question, and for words that ask for nothing."""
+
 NEAR_BEST: Final = 0.75
+LOW_NEAR_BEST: Final = 0.5
 MAX_TURNS: Final = 3
 MAX_FOUND: Final = 40
 LINE_TOKENS: Final = 60
@@ -84,16 +89,19 @@ class Question:
     asks: bool = False
 
     @classmethod
-    def of(cls, text: str, before: str) -> Question:
-        """The question in a user's own words; `before`: those of the user's turn before."""
-        own = telling_terms(text)
+    def of(cls, text: str, before: str, answered: Iterable[str] = ()) -> Question:
+        """The question in a user's own words.
+
+        before    the words of the user's turn before. answered: names of slots that are shown: they are not looked for.
+        """
+        known = {term for name in answered for term in telling_terms(name.replace("_", " "))}
+        own = telling_terms(text).keys() - known
         terms = dict.fromkeys(own, 1.0)
         back, stands = refers_back(text), stands_on_the_last(text)
-        if telling_words(text) < FEW_WORDS and (own or stands or back):
+        if telling_words(text) < FEW_WORDS and (stands or (back and not own)):
             terms = {**dict.fromkeys(telling_terms(before), BORROWED), **terms}
-        return cls(
-            frozenset(own), terms, back or (stands and not own), asks_for_wishes(text), stands or is_question(text)
-        )
+        asks = stands or is_question(text)
+        return cls(frozenset(own), terms, back or (stands and not own), asks_for_wishes(text), asks)
 
 
 @dataclass(slots=True)
@@ -156,9 +164,26 @@ class Recaller:
             terms = searchable_terms("\n".join(line.text for line in lines))
             if self._tells(question, weights, terms):
                 scored.append((coverage(weights, terms), at, lines))
-        least = max([floor, *(score * NEAR_BEST for score, _, _ in scored)])
+        near_best = LOW_NEAR_BEST if question.back else NEAR_BEST
+        least = max([floor, *(score * near_best for score, _, _ in scored)])
         ranked = sorted((each for each in scored if each[0] >= least), key=lambda each: (-each[0], -each[1]))
-        return [replace(line, score=score) for score, _, lines in ranked[:MAX_TURNS] for line in lines]
+        hits = [replace(line, score=score) for score, _, lines in ranked[:MAX_TURNS] for line in lines]
+        if not question.back:
+            return hits
+        return [*hits, *self._going_on(weights, turns, left, [at for _, at, _ in ranked[:MAX_TURNS]])]
+
+    def _going_on(
+        self, weights: Mapping[str, float], turns: Mapping[int, list[JournalEntry]], left: Set[str], found: list[int]
+    ) -> list[Hit]:
+        """Lines of the turns that go on with those found: behind one of them, and the user takes up a word of it."""
+        hits: list[Hit] = []
+        for at in found:
+            taken = {term for entry in turns[at] for term in self.journal.terms[entry.key]}
+            entries = [entry for entry in turns.get(at + 1, []) if entry.key in left]
+            own = next((telling_terms(entry.text).keys() for entry in entries if entry.kind == "user"), set[str]())
+            if at + 1 not in found and own & taken:
+                hits += self._lines(weights, entries)
+        return hits
 
     def _floor(self, question: Question, here: float) -> float:
         """What a turn must cover; here: what a turn of the request covers."""
@@ -167,11 +192,21 @@ class Recaller:
         return max(FLOOR if question.asks else HIGH_FLOOR, here + MARGIN)
 
     def _weights(self, question: Question) -> dict[str, float]:
-        """The question's terms by how much each tells: its weight × idf over the messages."""
-        index = self.journal.index
+        """The question's terms by how much each tells: its weight × idf over the messages.
+
+        What stands nowhere counts against all turns alike; not where the text refers back, in other words maybe.
+        """
+        index, terms = self.journal.index, dict(question.terms)
+        # Pairs that stand over the edge of two words are in no text, while both words are.
+        there = "\n".join(term for term in terms if index.holders(term))
+        for term in terms:
+            over = len(term) == 2 and all(char in there for char in term)
+            if not index.holders(term) and (question.back or over or is_weak(term)):
+                terms[term] = 0.0
         return {
             term: weight * math.log(1 + (len(index) - index.holders(term) + 0.5) / (index.holders(term) + 0.5))
-            for term, weight in question.terms.items()
+            for term, weight in terms.items()
+            if weight
         }
 
     def _covered(self, weights: Mapping[str, float], entries: Sequence[JournalEntry], keys: Set[str]) -> float:
@@ -180,11 +215,14 @@ class Recaller:
         return coverage(weights, {term for entry in entries if entry.key in keys for term in terms[entry.key]})
 
     def _tells(self, question: Question, weights: Mapping[str, float], terms: Mapping[str, int]) -> bool:
-        """Whether the terms hold one of the text's own that is rare in the conversation, and not it alone."""
+        """Whether the terms hold enough of the text's own words, one of them rare in the conversation."""
         index, own = self.journal.index, question.own or weights.keys()
         held = [term for term in own if term in terms]
+        if not question.back:
+            held = [term for term in held if not is_weak(term) and not term.isdigit()]
         most = max(RARE_TEXTS, RARE_SHARE * len(index))
-        return any(index.holders(term) <= most for term in held) and (len(held) > 1 or question.back)
+        fewest = 1 if question.back else ASKED_WORDS if question.asks else TOLD_WORDS
+        return len(held) >= fewest and any(index.holders(term) <= most for term in held)
 
     def _lines(self, weights: Mapping[str, float], entries: Sequence[JournalEntry]) -> list[Hit]:
         """A turn's lines: what the user said, what the model said last, and others that tell what these do not."""

@@ -161,7 +161,7 @@ class RequestBuilder:
         message, earlier = placed[newest].message, placed[:newest]
         before = next((own_words(turn, each.message) for each in reversed(earlier) if each.entry.kind == "user"), "")
         sent = {placed[at].entry.key for at in choice.indices}
-        question = Question.of(own_words(turn, message), before)
+        question = Question.of(own_words(turn, message), before, [value.name for value in self._values])
         hits = Recaller(turn, self._texts).hits(question, [each.entry for each in earlier], sent)
         recalled = show_hits(turn, hits, most)
         if not recalled:
