@@ -44,7 +44,7 @@ def talk(alice: BoundScope, wire: Wire) -> NewTalk:
     """`talk("s1", policy=…)`: a new talk of Alice's in the test's wire."""
 
     def new(session_id: str = "s1", *, scope: BoundScope = alice, **options: Any) -> Talk:
-        options.setdefault("model", MODELS[wire])
+        options = {"model": MODELS[wire], "wire": wire, **options}
         return Talk(scope.session(session_id, **options), wire)
 
     return new

@@ -15,7 +15,7 @@ from offprompt.wire.profiles import SHAPES
 from offprompt.wire.shapes import Wire
 from tests.service.provider import Provider
 
-WIRES: tuple[Wire, ...] = ("openai", "anthropic")
+WIRES: tuple[Wire, ...] = ("openai", "anthropic", "responses")
 MODELS: dict[Wire, str] = {"openai": "gpt-4o-mini", "anthropic": "claude-sonnet-5-5", "responses": "gpt-5-mini"}
 
 _ids = itertools.count(1)
@@ -75,9 +75,9 @@ def as_reply(said: str | Say, wire: Wire) -> dict[str, Any]:
 def _response(said: Say, named: list[tuple[str, Any, str]]) -> dict[str, Any]:
     items: list[dict[str, Any]] = []
     if said.text or not named:
-        part = {"type": "output_text", "text": said.text, "annotations": []}
+        part: dict[str, Any] = {"type": "output_text", "text": said.text, "annotations": []}
         items.append({"type": "message", "id": "msg", "status": "completed", "role": "assistant", "content": [part]})
-    for call_id, name, given in named:
+    for name, given, call_id in named:
         arguments = given if isinstance(given, str) else json.dumps(given)
         head = {"type": "function_call", "id": f"fc_{call_id}", "status": "completed"}
         items.append({**head, "call_id": call_id, "name": name, "arguments": arguments})
@@ -88,10 +88,10 @@ def _response(said: Say, named: list[tuple[str, Any, str]]) -> dict[str, Any]:
 
 def parts(content: Any, wire: Wire) -> Any:
     """Content in a wire's own words; text parts are given in those of the other two."""
-    if wire != "responses" or not isinstance(content, list):
+    given = as_list(content)
+    if wire != "responses" or given is None:
         return content
-    named: list[Any] = content
-    return [{**part, "type": "input_text"} if part.get("type") == "text" else part for part in named]
+    return [{**part, "type": "input_text"} if part.get("type") == "text" else part for part in given]
 
 
 def result(wire: Wire, *answers: tuple[str, Any]) -> list[Message]:
@@ -197,6 +197,25 @@ def flat(value: Any) -> str:
     if isinstance(value, dict):
         return "\n".join(flat(item) for item in value.values())  # pyright: ignore[reportUnknownVariableType]
     return "\n".join(flat(item) for item in as_list(value) or [])
+
+
+def called(name: str, call_id: str, arguments: str, wire: Wire) -> dict[str, Any]:
+    """A call as an application of one of OpenAI's wires may write it into its messages."""
+    if wire == "responses":
+        return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
+    function = {"name": name, "arguments": arguments}
+    tool_call = {"id": call_id, "type": "function", "function": function}
+    return {"role": "assistant", "content": "Edited.", "tool_calls": [tool_call]}
+
+
+def picture(wire: Wire) -> dict[str, Any]:
+    """A picture as a part of content."""
+    if wire == "anthropic":
+        return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    url = "data:image/png;base64,AAAA"
+    if wire == "responses":
+        return {"type": "input_image", "image_url": url, "detail": "auto"}
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def check_prefix(

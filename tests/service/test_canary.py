@@ -24,7 +24,7 @@ from offprompt.service.offprompt import BoundScope, Offprompt, Parts
 from offprompt.testing import MovedClock
 from offprompt.wire.prices import builtin_sheets
 from tests.service.canary import STORED, TEXTS, VALUES, Spy, errors, forms, found, plant, words
-from tests.service.talk import MODELS, Say, Talk, Wire, call, calls, result, tool
+from tests.service.talk import MODELS, Say, Talk, Wire, call, called, calls, result, tool
 from tests.service.test_trouble import BreakableStore
 
 
@@ -149,7 +149,8 @@ def edit(spy: Spy, kind: str) -> None:
         if isinstance(spy.talk.messages[-1]["content"], str):
             spy.talk.messages[-1]["content"] = f"edited {form} end"
         else:
-            spy.talk.messages[-1]["content"] = [{"type": "text", "text": f"edited {form} end"}]
+            kind = "output_text" if spy.talk.wire == "responses" else "text"
+            spy.talk.messages[-1]["content"] = [{"type": kind, "text": f"edited {form} end"}]
         spy.turn("Once more", call("get", f"edited_{number}", text="x"))
         spy.talk.messages[-1] = edited_call(spy.talk.wire, f"edited_{number}", form)
         spy.talk.messages += result(spy.talk.wire, (f"edited_{number}", "fine"))
@@ -163,12 +164,7 @@ def edited_call(wire: Wire, call_id: str, form: str) -> dict[str, Any]:
             "role": "assistant",
             "content": [{"type": "tool_use", "id": call_id, "name": "get", "input": arguments}],
         }
-    function = {"name": "get", "arguments": compact(arguments)}
-    return {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": call_id, "type": "function", "function": function}],
-    }
+    return called("get", call_id, compact(arguments), wire)
 
 
 def test_the_search_for_canaries_finds_each_form_of_each() -> None:

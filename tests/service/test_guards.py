@@ -11,8 +11,9 @@ import offprompt
 from offprompt.errors import LimitError, NameInvalidError, NotFoundError, UsageError
 from offprompt.records import Place, Reply
 from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.testing.strict_events import response_events
 from tests.service.conftest import NewTalk
-from tests.service.talk import Say, Talk, Wire, call, calls, flat, result, tool
+from tests.service.talk import Say, Talk, Wire, as_reply, call, called, calls, flat, result, tool
 
 SECRET = "hunter2-correct-horse"  # noqa: S105 - a made-up value
 HOST = "api.example.com"
@@ -183,10 +184,8 @@ def test_parts_of_a_json_secret(talk: NewTalk, alice: BoundScope, wire: Wire) ->
 
 def edited(wire: Wire, given: dict[str, Any]) -> dict[str, Any]:
     """The assistant's message as a client rewrote it."""
-    if wire == "openai":
-        function = {"name": "send", "arguments": json.dumps(given, indent=1)}
-        tool_call = {"id": "c1", "type": "function", "function": function}
-        return {"role": "assistant", "content": "Edited.", "tool_calls": [tool_call]}
+    if wire != "anthropic":
+        return called("send", "c1", json.dumps(given, indent=1), wire)
     block = {"type": "tool_use", "id": "c1", "name": "send", "input": given}
     return {"role": "assistant", "content": [{"type": "text", "text": "Edited."}, block]}
 
@@ -223,6 +222,9 @@ def test_what_a_stream_gives_is_what_absorb_gives(one: Talk, wire: Wire) -> None
 
 def chunks(wire: Wire, pieces: list[str], call_id: str = "c1") -> list[dict[str, Any]]:
     """A streamed call."""
+    if wire == "responses":
+        whole = as_reply(Say(calls=(("send", "".join(pieces), call_id),)), wire)
+        return list(response_events(whole, lambda _: pieces))
     if wire == "openai":
         function = {"name": "send", "arguments": ""}
         deltas: list[dict[str, Any]] = [{"index": 0, "id": call_id, "type": "function", "function": function}]

@@ -145,7 +145,7 @@ def test_any_process_counts_on(one: Talk, alice: BoundScope) -> None:
     messages: list[Any] = one.messages
     done: list[bool] = []
     for _ in range(4):
-        session = alice.session("s1", model=MODELS[one.wire], tools=[tool("look", one.wire)])
+        session = alice.session("s1", model=MODELS[one.wire], wire=one.wire, tools=[tool("look", one.wire)])
         session.prepare(messages)
         reply = session.absorb(as_reply(call("mem_read", slot="plan"), one.wire))
         messages = [*one.messages, *reply.messages]
@@ -189,7 +189,7 @@ def test_what_cannot_be_locked(mem: Offprompt) -> None:
 def test_with_locked_names_only_known_slots_are_written(memory: NewMemory, wire: Wire) -> None:
     alice = memory(lock_names=True)
     alice.write("city", "Ulm")
-    one = Talk(alice.session("s1", model=MODELS[wire]), wire)
+    one = Talk(alice.session("s1", model=MODELS[wire], wire=wire), wire)
     said = calls(
         call("mem_write", slot="new", value="x"),
         call("mem_write", slot="city", value="Rome"),
@@ -219,7 +219,7 @@ def test_a_switch_is_true_or_false(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_more_writes_of_one_slot_than_a_minute_allows(memory: NewMemory, clock: MovedClock, wire: Wire) -> None:
     alice = memory(writes_per_minute=3, keep_versions=2)
-    one = Talk(alice.session("s1", model=MODELS[wire]), wire)
+    one = Talk(alice.session("s1", model=MODELS[wire], wire=wire), wire)
 
     def write(value: str, slot: str = "count") -> str:
         one.turn("Write", call("mem_write", slot=slot, value=value), "ok")

@@ -52,7 +52,7 @@ def opened() -> Iterator[Open]:
 def begin(scope: BoundScope, wire: Wire, session: str = "s1", **options: Any) -> Talk:
     """A talk that has come to a call of the application's own tool."""
     options.setdefault("policy", "off")
-    one = Talk(scope.session(session, model=MODELS[wire], tools=[tool("get", wire)], **options), wire)
+    one = Talk(scope.session(session, model=MODELS[wire], wire=wire, tools=[tool("get", wire)], **options), wire)
     one.turn("Go", call("get", "c1", text="x"))
     return one
 
@@ -102,6 +102,12 @@ def test_scrub_puts_the_handle_in_its_place_once_for_ever(opened: Open, wire: Wi
     one.messages += one.replies[-1].messages
     one.turn("And?", "Yes.")  # check_prefix: the same bytes again
     assert ledger_of(one)[-1].scrubbed == ()
+
+
+def test_the_spaces_beside_a_part_stay(opened: Open, wire: Wire) -> None:
+    scope = opened("scrub")
+    scope.write("report", REPORT["en"], policy="by_handle")
+    assert "see [[mem:report]] there" in answered(begin(scope, wire), f"see {REPORT['en'][4:60]} there")
 
 
 def ledger_of(one: Talk) -> list[Any]:
@@ -171,7 +177,7 @@ def test_what_the_model_said_is_said_and_what_a_handle_stood_for_is_not(opened: 
 def test_what_was_shown_on_purpose_is_shown(opened: Open, wire: Wire) -> None:
     scope = opened("refuse")
     scope.write("report", REPORT["en"], policy="by_handle")
-    one = Talk(scope.session("s1", model=MODELS[wire], tools=[tool("get", wire)]), wire)
+    one = Talk(scope.session("s1", model=MODELS[wire], wire=wire, tools=[tool("get", wire)]), wire)
     one.turn("Go", call("mem_read", slot="report"), call("get", "c1", text="x"))
     assert REPORT["en"][:50] in answered(one, f"found {REPORT['en'][:50]}")
     assert ledger(one).leaked == ()
@@ -227,7 +233,7 @@ def test_an_edited_reply_is_searched_as_a_result_is(opened: Open, wire: Wire, la
     def sent(leaks: str) -> Talk:
         scope = opened(leaks)
         scope.write("report", REPORT[lang], policy="by_handle")
-        one = Talk(scope.session("s1", model=MODELS[wire], tools=[tool("get", wire)]), wire)
+        one = Talk(scope.session("s1", model=MODELS[wire], wire=wire, tools=[tool("get", wire)]), wire)
         given = edited(one, f"so: {piece}") if place == "text" else edited(one, "so", f"see {piece}")
         one.prepare(given)
         return one
@@ -261,7 +267,9 @@ def test_another_process_goes_on_with_what_was_found(opened: Open, wire: Wire) -
     one = begin(scope, wire)
     answered(one, REPORT["en"][:50])
     one.messages += one.absorb("Fine.").messages
-    again = Talk(scope.session("s1", model=MODELS[wire], tools=[tool("get", wire)], policy="off"), wire, one.messages)
+    again = Talk(
+        scope.session("s1", model=MODELS[wire], wire=wire, tools=[tool("get", wire)], policy="off"), wire, one.messages
+    )
     again.turn("And?", "Yes.")
     assert ledger_of(again)[-1].leaked == ("report",)
 
@@ -288,7 +296,7 @@ def test_a_value_in_an_answer_of_ours_is_found_in_any_spelling(
     scope = opened(leaks)
     scope.write("report", REPORT["en"], policy="by_handle")
     coded = b64encode(REPORT["en"].encode()).decode()
-    one = Talk(scope.session("s1", model=MODELS[wire]), wire)
+    one = Talk(scope.session("s1", model=MODELS[wire], wire=wire), wire)
     one.messages.append({"role": "user", "content": "Go"})
     one.prepare()
 
@@ -316,7 +324,7 @@ def test_a_value_in_the_head_is_found(opened: Open, wire: Wire, leaks: str) -> N
     scope = opened(leaks)
     scope.write("fleet", "Harbour_Master_9", policy="by_handle")
     scope.write("Harbour_Master_9", "a slot whose name is another's value, and so stands in the directory")
-    one = Talk(scope.session("s1", model=MODELS[wire]), wire)
+    one = Talk(scope.session("s1", model=MODELS[wire], wire=wire), wire)
     one.messages.append({"role": "user", "content": "Go"})
     if leaks == "refuse":
         with pytest.raises(LeakError, match=r"'fleet'.*in the head"):
@@ -336,7 +344,7 @@ def test_our_own_fixed_words_are_no_leak(opened: Open, wire: Wire) -> None:
     scope = opened("refuse")
     scope.write("mood", "not found", policy="by_handle")
     scope.write("kind", "personal or about progress", policy="by_handle")
-    one = Talk(scope.session("s1", model=MODELS[wire]), wire)
+    one = Talk(scope.session("s1", model=MODELS[wire], wire=wire), wire)
     one.turn("Go", call("mem_read", slot="nothing"), "I have nothing.")
     assert all(entry.leaked == () for entry in ledger_of(one))
 

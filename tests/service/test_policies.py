@@ -67,7 +67,7 @@ def test_a_result_is_seen_whole_once_and_then_a_stub(talk: NewTalk, wire: Wire, 
         line for line in one.sent.split("\n") if f"[[mem:{handle}]]" in line
     ]
     again = Talk(
-        alice.session("s1", model=MODELS[wire], policy="off", system=SYSTEM, tools=[tool("look", wire)]),
+        alice.session("s1", model=MODELS[wire], wire=wire, policy="off", system=SYSTEM, tools=[tool("look", wire)]),
         wire,
         one.messages,
     )
@@ -160,7 +160,8 @@ def test_a_window_with_used_results_fits_and_loses_nothing(wire: Wire, policy: A
     with offprompt.open(":memory:", window_high_tokens=3000, window_low_tokens=1500) as opened:
         scope = opened.scope(user="u")
         one = Talk(
-            scope.session("s", model=MODELS[wire], policy=policy, system=SYSTEM, tools=[tool("look", wire)]), wire
+            scope.session("s", model=MODELS[wire], wire=wire, policy=policy, system=SYSTEM, tools=[tool("look", wire)]),
+            wire,
         )
         one.turn(NEEDLE, "Noted.")
         for number in range(25):
@@ -180,7 +181,7 @@ def test_a_window_with_used_results_fits_and_loses_nothing(wire: Wire, policy: A
 def test_the_ledger_counts_what_repeats_when_stubs_come(wire: Wire, policy: Any) -> None:
     with offprompt.open(":memory:", window_high_tokens=2500, window_low_tokens=1200) as opened:
         session = opened.scope(user="u").session(
-            "s", model=MODELS[wire], policy=policy, system=SYSTEM, tools=[tool("look", wire)]
+            "s", model=MODELS[wire], wire=wire, policy=policy, system=SYSTEM, tools=[tool("look", wire)]
         )
         one = Talk(session, wire)
         for number in range(12):
@@ -195,7 +196,8 @@ def test_the_ledger_counts_what_repeats_when_stubs_come(wire: Wire, policy: Any)
 
 def test_two_objects_of_one_session_send_the_same_stubs(tmp_path: Path, wire: Wire) -> None:
     with offprompt.open(tmp_path / "a.db") as opened, offprompt.open(tmp_path / "a.db") as other:
-        options: dict[str, Any] = {"model": MODELS[wire], "policy": "stub_after_use", "tools": [tool("look", wire)]}
+        options: dict[str, Any] = {"model": MODELS[wire], "wire": wire, "policy": "stub_after_use"}
+        options["tools"] = [tool("look", wire)]
         one = Talk(opened.scope(user="u").session("s", **options), wire)
         theirs = other.scope(user="u").session("s", **options)
         for number in range(10):

@@ -12,7 +12,7 @@ from offprompt.records import Shown
 from offprompt.service.audit import audit
 from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
-from tests.service.talk import MODELS, Talk, Wire, call, canonical, newest_user
+from tests.service.talk import MODELS, Talk, Wire, call, canonical, messages_of, newest_user
 from tests.service.test_session_ledger import SLACK, counted, repeated
 
 VALUE = {"en": "walk, then rest at the blue lantern", "zh": "先散步，再到蓝色灯笼那里休息"}
@@ -74,7 +74,7 @@ def test_kept_values_stay_and_are_counted(wire: Wire, language: str) -> None:
             assert last.parts["shown"].tokens >= shown[0].tokens
         check_counts(one)
         before, now = one.requests[-2:]
-        assert canonical(now["messages"][: len(before["messages"])]) == canonical(before["messages"])
+        assert canonical(messages_of(now)[: len(messages_of(before))]) == canonical(messages_of(before))
         found = audit(memory.parts, memory.scope(user="u").scope)
         assert found.totals.clean == 0
         assert [leak for session in found.sessions for leak in session.leaks] == []

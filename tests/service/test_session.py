@@ -12,8 +12,8 @@ from offprompt.service.offprompt import BoundScope
 from tests.service.conftest import NewTalk
 from tests.service.talk import MODELS, Wire, as_reply, call, calls, flat, result, tool
 
-AGAIN = {"openai": "", "anthropic": "ids must be unique"}
-"""Anthropic itself refuses ids that come again; other servers of its wire do not."""
+AGAIN = {"openai": "", "anthropic": "ids must be unique", "responses": "Duplicate "}
+"""Some providers refuse ids that come again; other servers of their wires do not."""
 
 
 def test_a_name_is_saved_and_asked_for_later(talk: NewTalk) -> None:
@@ -87,7 +87,7 @@ def test_memory_and_client_calls_in_one_message(talk: NewTalk, wire: Wire, alice
     assert reply.done
     assert [(each.call_id, each.name) for each in reply.tool_calls] == [("c1", "search")]
     if drops:
-        one.messages = [*one.messages[:2]]
+        one.messages = [each for each in one.messages if "saved city" not in flat(each)]
     one.messages += result(wire, ("c1", "rain"))
     one.go("Rain in Ulm.")
     assert "saved city v1" in one.sent
@@ -167,7 +167,14 @@ def test_the_same_call_in_two_turns_stays_two_after_an_edit(talk: NewTalk, alice
     second = next(at for at, message in enumerate(one.messages) if "Read 2" in flat(message))
     one.messages[second] = {"role": "user", "content": "Read it now"}
     one.turn("Thanks", "Welcome.")
-    assert sum("mem_read" in flat(message) for message in one.last if message["role"] == "assistant") == 2
+    assert (
+        sum(
+            "mem_read" in flat(message)
+            for message in one.last
+            if message.get("role") == "assistant" or "call_id" in message
+        )
+        == 2
+    )
 
 
 def test_absorbing_once_more_changes_nothing(talk: NewTalk, wire: Wire, alice: BoundScope) -> None:

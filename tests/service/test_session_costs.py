@@ -216,7 +216,7 @@ def test_inline_and_auto(alice: BoundScope, wire: Wire) -> None:
     alice.write("city", "Ulm an der Donau", policy="by_handle")
     alice.write("code", "my secret code", policy="never")
     for mode in ("inline", "auto"):
-        one = Talk(alice.session(mode, model=MODELS[wire], mode=mode), wire)
+        one = Talk(alice.session(mode, model=MODELS[wire], wire=wire, mode=mode), wire)
         one.turn("Hello", "Hello.")
         assert "Ulm an der Donau" in one.sent
         assert "my secret code" not in one.sent
@@ -224,7 +224,7 @@ def test_inline_and_auto(alice: BoundScope, wire: Wire) -> None:
         one.turn("And?", call("mem_write", slot="pet", value="a cat named Minka"), "Yes.")
     for number in range(12):
         alice.write(f"long{number}", "words " * 60, policy="by_handle")
-    one = Talk(alice.session("auto2", model=MODELS[wire], mode="auto"), wire)
+    one = Talk(alice.session("auto2", model=MODELS[wire], wire=wire, mode="auto"), wire)
     one.turn("Hello", "Hello.")
     assert "words words" not in one.sent
     assert len(one.requests[0]["tools"]) == 4

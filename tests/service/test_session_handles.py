@@ -10,7 +10,7 @@ import pytest
 from offprompt.records import Reply
 from offprompt.service.offprompt import BoundScope
 from tests.service.conftest import NewTalk
-from tests.service.talk import Say, Talk, Wire, call, calls, flat, result, tool
+from tests.service.talk import Say, Talk, Wire, call, called, calls, flat, result, tool
 
 ADDRESS = "221B Baker Street, London NW1 6XE"
 SECRET = "hunter2-correct-horse"  # noqa: S105 - a made-up value
@@ -52,9 +52,9 @@ def test_typed_in_arguments(one: Talk, alice: BoundScope) -> None:
 
 def test_arguments_without_handles_keep_their_bytes(one: Talk, wire: Wire) -> None:
     text = '{ "b" :1.0, "a":"\\u4f60 \\/ x" ,"list":[ ]}'
-    given: Any = text if wire == "openai" else json.loads(text)
+    given: Any = text if wire != "anthropic" else json.loads(text)
     reply = one.turn("Send it", Say(calls=(("send", given, "c1"),)))
-    assert reply.tool_calls[0].arguments == (text if wire == "openai" else '{"b":1.0,"a":"你 / x","list":[]}')
+    assert reply.tool_calls[0].arguments == (text if wire != "anthropic" else '{"b":1.0,"a":"你 / x","list":[]}')
 
 
 @pytest.mark.parametrize(
@@ -120,15 +120,8 @@ def test_an_edited_one_is_scrubbed_once_and_frozen(one: Talk, alice: BoundScope)
 def test_resolved_arguments_come_back_raw_whatever_else_was_changed(one: Talk, wire: Wire) -> None:
     reply = one.turn("Send it", call("send", "c1", to="[[mem:address]]"))
     sent = json.loads(reply.tool_calls[0].arguments)
-    again: dict[str, Any]
-    if wire == "openai":
-        function = {"name": "send", "arguments": json.dumps(sent, indent=1)}
-        again = {
-            "role": "assistant",
-            "content": "Sending.",
-            "tool_calls": [{"id": "c1", "type": "function", "function": function}],
-        }
-    else:
+    again = called("send", "c1", json.dumps(sent, indent=1), wire)
+    if wire == "anthropic":
         block = {"type": "tool_use", "id": "c1", "name": "send", "input": sent}
         again = {"role": "assistant", "content": [{"type": "text", "text": "Sending."}, block]}
     one.messages[-1] = again
@@ -246,12 +239,12 @@ def test_a_tool_result_is_scrubbed_back(one: Talk, wire: Wire, alice: BoundScope
     assert events(alice, "handle.scrub") == ["address"]
 
 
-def test_results_beside_text_are_scrubbed_and_taint(talk: NewTalk, alice: BoundScope) -> None:
+def test_results_beside_text_are_scrubbed_and_taint(talk: NewTalk, alice: BoundScope, wire: Wire) -> None:
     alice.write("address", ADDRESS, policy="by_handle")
     alice.write("city", "London")
-    one = talk(tools=[tool("look", "anthropic")], model="claude-sonnet-5-5")
-    if one.wire == "openai":
+    if wire != "anthropic":
         return
+    one = talk(tools=[tool("look", "anthropic")])
     one.turn("Look", call("look", "c1", text="x"))
     blocks = [*result("anthropic", ("c1", f"at {ADDRESS}"))[0]["content"], {"type": "text", "text": "and go on"}]
     one.messages.append({"role": "user", "content": blocks})

@@ -14,7 +14,7 @@ from offprompt.service.session_kit import HistoryPolicy
 from offprompt.testing import MovedClock
 from offprompt.wire.stubs import gone_line
 from tests.service.conftest import NewTalk
-from tests.service.talk import MODELS, WIRES, Talk, Wire, call, calls, flat, result, tool
+from tests.service.talk import MODELS, WIRES, Talk, Wire, call, calls, flat, picture, result, tool
 
 LONG = "row of a table with numbers 12345\n" * 400
 NEEDLE = "the zebra crossed at quarter past nine"
@@ -58,15 +58,13 @@ def test_pasted_documents_are_stubs_and_the_users_words_stay(talk: NewTalk) -> N
 
 def test_results_with_pictures_are_no_stubs(talk: NewTalk, wire: Wire) -> None:
     one = talk(policy="stub_at_once", tools=[tool("look", wire)])
-    picture: dict[str, Any] = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    shown = picture(wire)
     if wire == "openai":
         one.illegal = "Invalid value: 'image_url'"  # OpenAI refuses it in a result, other servers of the wire do not
-    if wire == "anthropic":
-        picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
-    looked(one, [{"type": "text", "text": LONG}, picture])
+    looked(one, [{"type": "text", "text": LONG}, shown])
     one.go("Seen.")
-    assert picture in (one.last[-1]["content"] if wire == "openai" else one.last[-1]["content"][0]["content"])
-    one.turn([picture, {"type": "text", "text": "And this?"}], "Fine.")
+    assert "AAAA" in flat(one.last[-1])
+    one.turn([shown, {"type": "text", "text": "And this?"}], "Fine.")
 
 
 @pytest.fixture
@@ -204,7 +202,7 @@ def test_any_conversation_under_any_policy(steps: list[str], policy: HistoryPoli
 
 
 def play(one: Talk, step: str, number: int) -> None:  # noqa: C901 - one case a step
-    # OpenAI takes ids that come again in later turns, Anthropic does not.
+    # Chat completions take ids that come again in later turns, the others do not.
     again = one.wire == "openai"
     ids, m, n, c9, b1 = (f"c{number % 3}", "m", "m", "c9", "b1") if again else (f"{c}{number}" for c in "cmnxb")
     match step:
@@ -253,12 +251,9 @@ def play(one: Talk, step: str, number: int) -> None:  # noqa: C901 - one case a 
             one.prepare()
             one.messages += one.absorb("Again.").messages
         case "edit":
-            if one.messages and one.messages[-1]["role"] == "assistant" and not one.messages[-1].get("tool_calls"):
+            if one.messages and one.messages[-1].get("role") == "assistant" and not one.messages[-1].get("tool_calls"):
                 edited = f"edited {number}: a value that is long enough to be scrubbed"
                 one.messages[-1] = {"role": "assistant", "content": edited}
             one.turn("go on", "Going.")
         case _:
-            part: Any = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-            if one.wire == "anthropic":
-                part = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
-            one.turn([part, {"type": "text", "text": "what is known?"}], "A picture.")
+            one.turn([picture(one.wire), {"type": "text", "text": "what is known?"}], "A picture.")

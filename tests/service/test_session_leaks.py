@@ -12,7 +12,7 @@ import pytest
 import offprompt
 from offprompt.service.offprompt import BoundScope
 from tests.service.conftest import NewTalk
-from tests.service.talk import Say, Wire, call, flat, result, tool
+from tests.service.talk import Say, Wire, call, flat, messages_of, result, tool
 
 RUN = 32
 WORDS = re.findall(
@@ -101,7 +101,7 @@ def test_no_run_of_a_value_in_any_request(talk: NewTalk, small: BoundScope, wire
 
 def check(request: dict[str, Any], runs: set[str], whole: list[str], seen: dict[int, int]) -> None:
     """Each message is looked at once; the same text again cannot hold anything else."""
-    parts: list[Any] = [*request["messages"], *request.get("system", []), *request.get("tools", [])]
+    parts: list[Any] = [*messages_of(request), *request.get("system", []), *request.get("tools", [])]
     for message in parts:
         sent = flat(message)
         if seen.setdefault(hash(sent), 1) > 1:

@@ -12,10 +12,11 @@ from offprompt.models.tokenizers import tokenizer_for
 from offprompt.records import LedgerEntry, canonical
 from offprompt.service.accounting import digester, entry_hash
 from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.session_kit import HistoryPolicy
 from offprompt.wire.profiles import SHAPES
 from offprompt.wire.sizes import messages_size, tools_size
 from tests.service.conftest import NewTalk
-from tests.service.talk import MODELS, Say, Talk, Wire, call, calls, result, tool
+from tests.service.talk import MODELS, Say, Talk, Wire, call, calls, messages_of, result, tool
 
 TOKENIZER = tokenizer_for("gpt-4o-mini")
 SLACK = 12  # separators between our part of the system text and the client's, and the delimiters of a system message
@@ -24,22 +25,25 @@ SLACK = 12  # separators between our part of the system text and the client's, a
 def counted(talk: Talk, request: dict[str, Any]) -> int:
     shape, counts = SHAPES[talk.wire], tokenizer_for(MODELS[talk.wire])
     system = [{"role": "user", "content": block["text"]} for block in request.get("system", [])]
-    sizes = messages_size([*system, *request["messages"]], shape, counts) + tools_size(request.get("tools", []), counts)
+    sizes = messages_size([*system, *SHAPES[talk.wire].gather(messages_of(request))], shape, counts) + tools_size(
+        request.get("tools", []), counts
+    )
     return sizes.tokens
 
 
 def repeated(talk: Talk, before: dict[str, Any], now: dict[str, Any]) -> int:
     """Tokens of the leading messages that are the same in both requests, with all that stands before them."""
     same = 0
-    for old, new in zip(before["messages"], now["messages"], strict=False):
+    for old, new in zip(messages_of(before), messages_of(now), strict=False):
         if canonical(old) != canonical(new):
             break
         same += 1
-    return counted(talk, {**now, "messages": now["messages"][:same]})
+    key = "input" if "input" in now else "messages"
+    return counted(talk, {**now, key: now[key][:same]})
 
 
 @pytest.mark.parametrize("policy", ["off", "stubs+window", "auto"])
-def test_parts_and_prefix_are_those_of_the_request(wire: Wire, policy: str) -> None:
+def test_parts_and_prefix_are_those_of_the_request(wire: Wire, policy: HistoryPolicy) -> None:
     with offprompt.open(":memory:", window_high_tokens=900, window_low_tokens=400) as opened:
         scope = opened.scope(user="u")
         scope.write("plan", "walk, then rest, then walk again", policy="when_asked")
@@ -47,7 +51,7 @@ def test_parts_and_prefix_are_those_of_the_request(wire: Wire, policy: str) -> N
         one = Talk(
             scope.session(
                 "s", model=MODELS[wire], wire=wire, policy=policy, system="Be kind.", tools=[tool("look", wire)]
-            ),  # type: ignore[arg-type]
+            ),
             wire,
         )
         for number in range(6):

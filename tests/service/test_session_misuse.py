@@ -13,11 +13,11 @@ from tests.service.conftest import NewTalk
 from tests.service.talk import MODELS, Say, Talk, Wire, as_reply, call, calls, result, tool
 
 HELLO = [{"role": "user", "content": "My name is Bo"}]
-OTHER: dict[Wire, Wire] = {"openai": "anthropic", "anthropic": "openai"}
+OTHER: dict[Wire, Wire] = {"openai": "anthropic", "anthropic": "openai", "responses": "openai"}
 
 
 def test_a_reply_of_the_other_wire_is_refused_and_writes_nothing(alice: BoundScope, wire: Wire) -> None:
-    session = alice.session("s", model=MODELS[wire])
+    session = alice.session("s", model=MODELS[wire], wire=wire)
     session.prepare(HELLO)
     other = as_reply(call("mem_write", slot="user_name", value="Bo"), OTHER[wire])
     with pytest.raises(UsageError, match=f"pass wire='{OTHER[wire]}'"):
@@ -72,7 +72,7 @@ def test_a_call_without_arguments_has_empty_ones(alice: BoundScope) -> None:
 )
 def test_messages_that_are_none_are_named(alice: BoundScope, wire: Wire, messages: Any, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        alice.session("s", model=MODELS[wire]).prepare(messages)
+        alice.session("s", model=MODELS[wire], wire=wire).prepare(messages)
 
 
 def test_a_coroutine_and_a_stream_are_named(alice: BoundScope) -> None:
@@ -91,7 +91,7 @@ def test_a_coroutine_and_a_stream_are_named(alice: BoundScope) -> None:
 
 def test_tools_are_checked(alice: BoundScope, wire: Wire) -> None:
     def opened(*tools: Any) -> None:
-        alice.session("s", model=MODELS[wire], tools=list(tools))
+        alice.session("s", model=MODELS[wire], wire=wire, tools=list(tools))
 
     opened(tool("weather", wire))
     with pytest.raises(UsageError, match=f"wire='{OTHER[wire]}'"):

@@ -19,7 +19,7 @@ from offprompt.service.offprompt import BoundScope, Offprompt, Parts
 from offprompt.stores.in_process import InProcessStore
 from offprompt.testing import MovedClock
 from offprompt.wire.prices import builtin_sheets
-from tests.service.talk import MODELS, Say, Talk, Wire, as_reply, call, calls, flat, result, tool
+from tests.service.talk import MODELS, Say, Talk, Wire, as_reply, call, calls, flat, messages_of, result, tool
 
 OTHER = """
 import json, sys
@@ -48,7 +48,7 @@ def test_processes_take_turns(tmp_path: Path, wire: Wire) -> None:
     path = tmp_path / "a.db"
     with offprompt.open(path) as opened:
         scope = opened.scope(user="u")
-        one = Talk(scope.session("s", model=MODELS[wire]), wire)
+        one = Talk(scope.session("s", model=MODELS[wire], wire=wire), wire)
         one.turn(
             "My city is Reykjavik, by the sea", call("mem_write", slot="city", value="Reykjavik, by the sea"), "ok"
         )
@@ -60,7 +60,7 @@ def test_processes_take_turns(tmp_path: Path, wire: Wire) -> None:
         again = in_another_process(path, wire, "absorb", said)
         assert again[2] == added
         request = one.session.prepare([*messages, *added])
-        assert request["messages"][: len(theirs["messages"])] == theirs["messages"]
+        assert messages_of(request)[: len(messages_of(theirs))] == messages_of(theirs)
         assert request.get("system") == theirs.get("system")
         one.session.absorb(as_reply("Reykjavik.", wire))
         assert [entry.seq for entry in one.session.ledger()] == [1, 2, 3, 4]
@@ -68,8 +68,8 @@ def test_processes_take_turns(tmp_path: Path, wire: Wire) -> None:
 
 def test_two_objects_take_turns(mem: Offprompt, wire: Wire) -> None:
     scope = mem.scope(user="u")
-    left = Talk(scope.session("s", model=MODELS[wire]), wire)
-    right = Talk(scope.session("s", model=MODELS[wire]), wire, left.messages, left.requests)
+    left = Talk(scope.session("s", model=MODELS[wire], wire=wire), wire)
+    right = Talk(scope.session("s", model=MODELS[wire], wire=wire), wire, left.messages, left.requests)
     for number in range(4):
         right.turn_seen = left.turn_seen
         left.turn(f"Left {number}", call("mem_write", slot=f"l{number}", value="x" * 30), "ok")
@@ -111,7 +111,7 @@ def held() -> tuple[Held, BoundScope]:
 
 def test_two_at_once_are_a_conflict_and_lose_nothing(held: tuple[Held, BoundScope], wire: Wire) -> None:
     store, scope = held
-    one, other = (Talk(scope.session("s", model=MODELS[wire]), wire) for _ in range(2))
+    one, other = (Talk(scope.session("s", model=MODELS[wire], wire=wire), wire) for _ in range(2))
     one.turn("Hello", "Hello.")
     other.messages = [*one.messages, {"role": "user", "content": "mine"}]
     one.messages.append({"role": "user", "content": "ours"})
@@ -130,7 +130,7 @@ def test_two_at_once_are_a_conflict_and_lose_nothing(held: tuple[Held, BoundScop
 
 def test_a_process_that_dies_between_write_and_commit(held: tuple[Held, BoundScope], wire: Wire) -> None:
     store, scope = held
-    one = Talk(scope.session("s", model=MODELS[wire]), wire)
+    one = Talk(scope.session("s", model=MODELS[wire], wire=wire), wire)
     one.messages.append({"role": "user", "content": "Save"})
     one.prepare()
     said = as_reply(call("mem_write", "m1", slot="a", value="1"), wire)
@@ -143,7 +143,7 @@ def test_a_process_that_dies_between_write_and_commit(held: tuple[Held, BoundSco
         one.session.absorb(said)
     assert scope.read("a") == "1"
     scope.write("a", "2")
-    reply = scope.session("s", model=MODELS[wire]).absorb(said)
+    reply = scope.session("s", model=MODELS[wire], wire=wire).absorb(said)
     assert scope.read("a") == "2"
     assert reply.receipts[0].ok
     assert [version.value for version in scope.slots.history("a")] == ["1", "2"]
@@ -152,7 +152,7 @@ def test_a_process_that_dies_between_write_and_commit(held: tuple[Held, BoundSco
 @pytest.mark.parametrize(("hello", "says"), [("Save", "memory is not available now"), ("请保存", "记忆暂时不可用")])
 def test_a_store_that_fails_inside_an_action(held: tuple[Held, BoundScope], wire: Wire, hello: str, says: str) -> None:
     store, scope = held
-    one = Talk(scope.session("s", model=MODELS[wire], tools=[tool("look", wire)]), wire)
+    one = Talk(scope.session("s", model=MODELS[wire], wire=wire, tools=[tool("look", wire)]), wire)
     store.broken = True
     reply = one.turn(hello, calls(call("mem_write", slot="a", value="1"), call("look", "c1", text="x")))
     assert [receipt.text for receipt in reply.receipts] == [says]
@@ -167,7 +167,7 @@ def test_a_store_that_fails_inside_an_action(held: tuple[Held, BoundScope], wire
 def test_a_write_that_is_answered_twice_in_one_turn(held: tuple[Held, BoundScope], wire: Wire) -> None:
     """A regenerated reply is a branch of its own; the same reply again is the same."""
     _, scope = held
-    one = Talk(scope.session("s", model=MODELS[wire]), wire)
+    one = Talk(scope.session("s", model=MODELS[wire], wire=wire), wire)
     one.messages.append({"role": "user", "content": "Save"})
     one.prepare()
     one.absorb(call("mem_write", "m1", slot="a", value="1"))

@@ -15,7 +15,7 @@ import pytest
 from offprompt import AsyncSession, Session
 from offprompt.service.offprompt import BoundScope
 from offprompt.testing.upstream import Upstream
-from tests.service.talk import MODELS, Say, Wire, as_reply, call, calls, result, tool
+from tests.service.talk import MODELS, Say, Wire, as_reply, call, calls, messages_of, result, tool
 
 
 @pytest.fixture
@@ -25,18 +25,27 @@ def upstream() -> Iterator[Upstream]:
         assert running.faults == []
 
 
-def script(upstream: Upstream, wire: Wire, *said: str | Say) -> None:
-    upstream.replies += [as_reply(each, wire) for each in said]
+def script(upstream: Upstream, wire: Wire, *saying: str | Say) -> None:
+    upstream.replies += [as_reply(each, wire) for each in saying]
 
 
 def create(upstream: Upstream, wire: Wire) -> Any:
     if wire == "openai":
         return openai.OpenAI(api_key="k", base_url=f"{upstream.url}/v1", max_retries=0).chat.completions.create
+    if wire == "responses":
+        return openai.OpenAI(api_key="k", base_url=f"{upstream.url}/v1", max_retries=0).responses.create
     return anthropic.Anthropic(api_key="k", base_url=upstream.url, max_retries=0).messages.create
 
 
+def said(answer: Any, wire: Wire) -> list[Any]:
+    """What an application appends of a reply."""
+    if wire == "openai":
+        return [answer.choices[0].message]
+    return list(answer.output) if wire == "responses" else [{"role": "assistant", "content": answer.content}]
+
+
 def test_complete(upstream: Upstream, wire: Wire, alice: BoundScope) -> None:
-    session = alice.session("s1", model=MODELS[wire], system="Be brief.", tools=[tool("look", wire)])
+    session = alice.session("s1", model=MODELS[wire], wire=wire, system="Be brief.", tools=[tool("look", wire)])
     alice.write("city", "Ulm an der Donau", policy="by_handle")
     script(upstream, wire, call("mem_read", slot="city"), "In Ulm.", call("look", "c1", text="[[mem:city]]"), "Rain.")
     messages: list[Any] = [{"role": "user", "content": "Where do I live?"}]
@@ -53,7 +62,7 @@ def test_complete(upstream: Upstream, wire: Wire, alice: BoundScope) -> None:
 
 def test_messages_as_the_clients_objects(upstream: Upstream, wire: Wire, alice: BoundScope) -> None:
     """Applications append what the client returned, whole or in pieces."""
-    session = alice.session("s1", model=MODELS[wire], tools=[tool("look", wire)])
+    session = alice.session("s1", model=MODELS[wire], wire=wire, tools=[tool("look", wire)])
     both = calls(
         call("look", "c1", text="x"), call("mem_write", "m1", slot="n", value="12345678901"), text="Let me see."
     )
@@ -66,28 +75,29 @@ def test_messages_as_the_clients_objects(upstream: Upstream, wire: Wire, alice: 
         message = answer.choices[0].message
         messages.append({"role": "assistant", "content": message.content, "tool_calls": message.tool_calls})
     else:
-        messages.append({"role": "assistant", "content": answer.content})
+        messages += said(answer, wire)
     messages += result(wire, ("c1", "seen"))
     answer = ask(**session.prepare(messages))
     assert session.absorb(answer).text == "Seen."
-    messages.append(answer.choices[0].message if wire == "openai" else {"role": "assistant", "content": answer.content})
+    messages += said(answer, wire)
     messages.append({"role": "user", "content": "Thanks"})
     assert session.absorb(ask(**session.prepare(messages))).text == "Welcome."
     assert "12345678901" not in str(upstream.requests[1:])
-    first, last = upstream.requests[1]["messages"], upstream.requests[2]["messages"]
+    first, last = messages_of(upstream.requests[1]), messages_of(upstream.requests[2])
     assert last[: len(first)] == first
 
 
 def test_async_clients(upstream: Upstream, wire: Wire, alice: BoundScope) -> None:
-    session = alice.async_session("s1", model=MODELS[wire])
+    session = alice.async_session("s1", model=MODELS[wire], wire=wire)
     alice.write("city", "Ulm", policy="by_handle")
     script(upstream, wire, call("mem_read", slot="city"), "In Ulm.")
 
     async def play() -> Any:
         messages: list[Any] = [{"role": "user", "content": "Where do I live?"}]
-        if wire == "openai":
+        if wire != "anthropic":
             async with openai.AsyncOpenAI(api_key="k", base_url=f"{upstream.url}/v1", max_retries=0) as client:
-                return await session.complete(client.chat.completions.create, messages)
+                ask = client.chat.completions.create if wire == "openai" else client.responses.create
+                return await session.complete(ask, messages)
         async with anthropic.AsyncAnthropic(api_key="k", base_url=upstream.url, max_retries=0) as claude:
             return await session.complete(claude.messages.create, messages)
 
@@ -98,7 +108,9 @@ def test_the_upstream_is_strict(wire: Wire) -> None:
     with Upstream() as running:
         broken = result(wire, ("c1", "no call asked for this"))
         with pytest.raises((openai.BadRequestError, anthropic.BadRequestError)):
-            create(running, wire)(model="m", messages=broken, max_tokens=5)
+            create(running, wire)(
+                model="m", **({"input": broken} if wire == "responses" else {"messages": broken, "max_tokens": 5})
+            )
         assert any("c1" in fault for fault in running.faults)
 
 

@@ -19,6 +19,7 @@ from offprompt.service.session import Session
 from offprompt.testing.strict_chunks import Delivery, split_reply
 from tests.service.talk import MODELS, Say, Wire, as_reply, call, calls
 
+TEXT = "response.output_text.delta"
 ASKED = [{"role": "user", "content": "Where do I live? Wo wohne ich? 我住哪？"}]
 
 
@@ -28,7 +29,8 @@ def chunks_of(said: str | Say, wire: Wire, delivery: Delivery) -> list[dict[str,
 
 def text_of(chunks: list[Any]) -> str:
     """The text that an application puts together from chunks of either wire."""
-    return "".join(str(delta.get("content") or delta.get("text") or "") for delta in deltas_of(chunks))
+    said = "".join(str(delta.get("content") or delta.get("text") or "") for delta in deltas_of(chunks))
+    return said + "".join(str(event["delta"]) for event in map(as_dict, chunks) if event and event.get("type") == TEXT)
 
 
 def deltas_of(chunks: list[Any]) -> list[dict[str, Any]]:
@@ -46,7 +48,9 @@ def names_of(chunks: list[Any]) -> list[str]:
     functions = [as_dict(each.get("function")) or {} for each in called]
     blocks = [as_dict((as_dict(chunk) or {}).get("content_block")) or {} for chunk in chunks]
     used = [block for block in blocks if block.get("type") == "tool_use"]
-    return [str(each["name"]) for each in (*functions, *used) if each.get("name")]
+    items = [as_dict((as_dict(chunk) or {}).get("item")) or {} for chunk in chunks]
+    done = [item for item in items if item.get("type") == "function_call" and item["status"] == "completed"]
+    return [str(each["name"]) for each in (*functions, *used, *done) if each.get("name")]
 
 
 def streamed(session: Session, said: str | Say, wire: Wire, delivery: Delivery) -> tuple[Reply, list[Any]]:
@@ -62,7 +66,7 @@ def twins(wire: Wire) -> tuple[Session, Session]:
         alice = offprompt.open(":memory:").scope(user="alice")
         alice.write("city", "Reykjavík, am Meer")
         alice.write("notes", {"plan": ["walk", "读书"]}, policy="by_handle")
-        opened.append(alice.session("s", model=MODELS[wire]))
+        opened.append(alice.session("s", model=MODELS[wire], wire=wire))
     return opened[0], opened[1]
 
 
@@ -121,7 +125,7 @@ def test_any_text_in_any_pieces_has_the_same_bytes(text: str, seed: int) -> None
 
 
 def test_text_without_handles_is_not_held_back(wire: Wire, alice: BoundScope) -> None:
-    session = alice.session("s", model=MODELS[wire])
+    session = alice.session("s", model=MODELS[wire], wire=wire)
     session.prepare(ASKED)
     given = chunks_of("One two three four five six seven eight.", wire, Delivery(seed=4, longest=6))
     used = 0
@@ -137,7 +141,7 @@ def test_text_without_handles_is_not_held_back(wire: Wire, alice: BoundScope) ->
 
 
 def test_a_cut_stream_runs_nothing_that_was_cut(wire: Wire, alice: BoundScope) -> None:
-    session = alice.session("s", model=MODELS[wire])
+    session = alice.session("s", model=MODELS[wire], wire=wire)
     session.prepare(ASKED)
     said = call("mem_write", slot="city", value="a long, long value that is cut off in the middle")
     given = chunks_of(said, wire, Delivery(seed=1, longest=5))
@@ -148,7 +152,7 @@ def test_a_cut_stream_runs_nothing_that_was_cut(wire: Wire, alice: BoundScope) -
 
 
 def test_the_reply_is_there_only_at_the_end(wire: Wire, alice: BoundScope) -> None:
-    session = alice.session("s", model=MODELS[wire])
+    session = alice.session("s", model=MODELS[wire], wire=wire)
     session.prepare(ASKED)
     stream = session.absorb_stream(chunks_of("Hi", wire, Delivery()))
     with pytest.raises(UsageError, match="read to its end"):
@@ -167,7 +171,7 @@ def test_a_stream_given_to_absorb_is_refused_with_the_way_out(alice: BoundScope)
 
 def test_async_streams_are_the_same(wire: Wire, alice: BoundScope) -> None:
     alice.write("city", "Reykjavík, am Meer")
-    session = AsyncSession(alice.session("s", model=MODELS[wire]))
+    session = AsyncSession(alice.session("s", model=MODELS[wire], wire=wire))
 
     async def given_chunks() -> AsyncIterator[object]:
         for each in chunks_of("In [[mem:city]].", wire, Delivery(seed=2, longest=3)):

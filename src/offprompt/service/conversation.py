@@ -107,9 +107,12 @@ class Conversation:
         heard: set[str] = set()
         ours: dict[str, JournalEntry] = {}
         repeated = False
-        for index, message in enumerate(messages):
-            kind = self.shape.kind(message)
+        messages = list(messages)
+        for index, given in enumerate(messages):
+            kind = self.shape.kind(given)
             parent, turn = (placed[-1].entry.key, placed[-1].entry.turn) if placed else ("", 0)
+            message, *rest = self._parted(given, parent) if kind == "assistant" else [given]
+            messages[index + 1 : index + 1] = rest
             signature = self.shape.signature(message) if kind == "assistant" else ""
             repeated = self._is_repeated(signature, parent, heard) if signature else repeated
             if repeated and (signature or self._is_answer(message, kind)):
@@ -128,6 +131,14 @@ class Conversation:
             elif each.entry.kind == "user":
                 heard, ours, repeated = set[str](), {}, False
         return placed
+
+    def _parted(self, message: Message, parent: str) -> list[Message]:
+        """The message; in two where its first part alone is a reply that we know: what stood between was left out."""
+        known = self._replies.get(parent, {})
+        if not known or self.shape.signature(message) in known:
+            return [message]
+        parted = self.shape.parted(message)
+        return next(([first, rest] for first, rest in parted if self.shape.signature(first) in known), [message])
 
     def _is_repeated(self, signature: str, parent: str, heard: set[str]) -> bool:
         """Whether an assistant message is one of this turn once more, as when a client adds up `reply.messages`."""

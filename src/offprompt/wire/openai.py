@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from offprompt.errors import UsageError
@@ -46,6 +46,11 @@ class OpenAIChat:
     def spread(self, message: Message) -> list[Message]:
         """See `Shape`."""
         return [message]
+
+    def parted(self, message: Message) -> Iterator[tuple[Message, Message]]:
+        """See `Shape`; here a message is one."""
+        del message
+        return iter(())
 
     def split_system(self, messages: Sequence[Message], system: str) -> tuple[list[Message], list[Message]]:
         """See `Shape`."""

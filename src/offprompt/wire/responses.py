@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from offprompt.errors import UsageError
@@ -76,6 +76,12 @@ class OpenAIResponses:
         items = _items(message)
         last = next((at for at in range(len(items) - 1, -1, -1) if not is_reasoning(items[at])), -1)
         return items[: last + 1]
+
+    def parted(self, message: Message) -> Iterator[tuple[Message, Message]]:
+        """See `Shape`."""
+        items = _items(message)
+        for at in range(len(items) - 1, 0, -1):
+            yield {**message, OUTPUT: items[:at]}, {**message, OUTPUT: items[at:]}
 
     def split_system(self, messages: Sequence[Message], system: str) -> tuple[list[Message], list[Message]]:
         """See `Shape`."""
