@@ -110,3 +110,17 @@ def test_undo_where_nothing_was_rewritten(run: Run, store: Path) -> None:
     talk(store, "alice", "Hello")
     assert "no message was rewritten" in run("trace s1 --user alice --undo").out
     assert "没有消息被改写" in run("trace s1 --user alice --undo --lang zh").out
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_trace_tells_what_the_provider_cleared(run: Run, store: Path, lang: str) -> None:
+    edit = {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 4, "cleared_input_tokens": 51000}
+    said = {"role": "assistant", "content": [{"type": "text", "text": "Well."}]}
+    with offprompt.open(store) as memory:
+        session = memory.scope(user="alice").session("s1", model="claude-opus-5", policy="clear_at")
+        session.prepare([{"role": "user", "content": "Go on"}])
+        session.absorb({**said, "context_management": {"applied_edits": [edit]}})
+    told = {"en": "results that the provider cleared: 4 (51,000 tokens)", "zh": "供应商清除的结果: 4 (51,000 令牌)"}
+    assert told[lang] in run(f"trace s1 --user alice --lang {lang}").out
+    request = run("trace s1 --json").document["turns"][0]["requests"][0]
+    assert (request["usage"]["cleared"], request["usage"]["cleared_results"]) == (51000, 4)

@@ -14,6 +14,7 @@ import offprompt
 from offprompt.errors import UnsupportedError
 from offprompt.records import LedgerEntry, Usage
 from offprompt.service.accounting import entry_hash
+from offprompt.service.audit import audit
 from offprompt.service.session import Session
 from offprompt.testing import MovedClock
 from offprompt.testing.strict import RefusedError, Said, SaidCall, StrictUpstream
@@ -137,6 +138,20 @@ def test_requests_need_the_beta(session: Session) -> None:
     client = anthropic.Anthropic(api_key="k")
     with pytest.raises(TypeError, match=r"betas|context_management"):
         client.messages.create(**request)
+
+
+@pytest.mark.parametrize("cleared", [1, 0])
+def test_a_cache_that_a_clearing_broke_is_no_cache_that_is_not_used(cleared: int) -> None:
+    usage = {"usage": {"input_tokens": 3000, "cache_read_input_tokens": 0, "output_tokens": 3}}
+    with offprompt.open(":memory:", clock=MovedClock()) as opened:
+        one = opened.scope(user="u").session("s", model=CLAUDE, policy="clear_at", system="Be kind. " * 800)
+        messages: list[Any] = []
+        for number in range(3):
+            messages.append({"role": "user", "content": f"Go on {number}"})
+            one.prepare(messages)
+            messages += one.absorb({**reported({"type": "text", "text": "Well."}, cleared=cleared), **usage}).messages
+        (found,) = audit(opened.parts, None, diagnosis=True).sessions
+        assert ("uncached" in [each.cause for each in found.diagnoses]) is (cleared == 0)
 
 
 @pytest.mark.parametrize("wire", ["openai", "responses"])

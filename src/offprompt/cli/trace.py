@@ -132,6 +132,9 @@ def round_lines(call: Call, one: TracedRound) -> list[str]:
         lines.append(f"    {call.say('turns that left')}: {one.cut}")
     if one.stubbed:
         lines.append(f"    {call.say('results that became stubs')}: {one.stubbed}")
+    if one.usage.cleared_results:
+        told = f"{one.usage.cleared_results} ({one.usage.cleared or 0:,} {call.say('tokens')})"
+        lines.append(f"    {call.say('results that the provider cleared')}: {told}")
     if one.raw:
         lines.append(f"    {call.say('model')}: {' '.join(one.raw.split())}")
     lines += [f"    {call.say('action')}: {each.name} {compact(dict(each.arguments))}" for each in one.actions]

@@ -111,6 +111,7 @@ CHINESE: Final = {
     "warning": "警告",
     "turns that left": "离开的轮次",
     "results that became stubs": "变成存根的结果",
+    "results that the provider cleared": "供应商清除的结果",
     "action": "动作",
     "refused": "未执行",
     "call": "调用",

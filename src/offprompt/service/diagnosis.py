@@ -186,7 +186,12 @@ def _changed_part(before: LedgerEntry, entry: LedgerEntry) -> str:
 
 
 def _uncached(ledger: Sequence[LedgerEntry], sheet: PriceSheet) -> Diagnosis | None:
-    told = [entry for entry in ledger if entry.usage.cached is not None and entry.prefix >= CACHE_TOKENS]
+    told = [
+        entry
+        for entry in ledger
+        # What the provider cleared repeats in what we sent, not in what it read.
+        if entry.usage.cached is not None and not entry.usage.cleared and entry.prefix >= CACHE_TOKENS
+    ]
     repeated = sum(cached_tokens(sheet, entry.prefix) for entry in told)
     cached = sum(entry.usage.cached or 0 for entry in told)
     if not repeated or cached >= CACHED_BELOW * repeated:
