@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from offprompt.errors import NotFoundError, UnsupportedError, UsageError
@@ -31,11 +33,13 @@ from offprompt.records import (
     Scope,
     UpdateMemory,
 )
+from offprompt.service.exchange import Imported, exported, import_file
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_index import Within
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.memory_recall import Asked, Recaller
 from offprompt.service.memory_values import checked_choice, checked_kinds, checked_marks, checked_said, moment
+from offprompt.service.reindexing import Reindexed, reindex
 from offprompt.service.remembering import Rememberer, digest_of
 from offprompt.service.values import checked_count, checked_tags
 
@@ -264,6 +268,30 @@ class Memories:
         """
         memory = self._known(memory_id, forgotten=True)
         return apply(self._kit.memories, MemoryHistory(memory.scope, memory.memory_id))
+
+    def export(self, path: str | os.PathLike[str], *, within: Within = "subtree") -> int:
+        """Write the memories to a file, JSON Lines, and return how many; what was forgotten is left out.
+
+        Raises   UsageError if the file is there already, or cannot be written; then it is not changed.
+        """
+        checked_choice("within", within, ("exact", "inherit", "subtree"))
+        target = Path(path)
+        try:
+            with target.open("x", encoding="utf-8") as file:
+                return sum(1 for line in exported(self._kit, self.scope, within) if file.write(line + "\n")) - 1
+        except OSError as exc:
+            raise UsageError(f"{target} cannot be written: {exc.strerror or exc}; give a path that is free") from exc
+
+    def import_file(
+        self, path: str | os.PathLike[str], *, rescope: bool = False, derive: Literal["rules", "none"] = "rules"
+    ) -> Imported:
+        """Store what a file holds: our export, one of mem0, or a chat log; see `exchange.import_file`."""
+        checked_choice("derive", derive, ("rules", "none"))
+        return import_file(self._kit, self.scope, Path(path), rescope=rescope, derive=derive == "rules")
+
+    def reindex(self, *, progress: Callable[[int], object] | None = None) -> Reindexed:
+        """Give the memories of this scope and those below it vectors of the embedder in use; see `reindexing`."""
+        return reindex(self._kit, self.scope, progress=progress)
 
     def sessions(self) -> dict[str, int]:
         """The sessions in which something was remembered, with how much of each, in order of their beginnings."""

@@ -1,0 +1,279 @@
+"""Memories out to a file and in again: our own lines, exports of mem0, and chat logs of all forms that replay reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from offprompt.errors import OffpromptError, UsageError
+from offprompt.protocols import apply
+from offprompt.records import (
+    AddMemory,
+    GetMemories,
+    ListMemories,
+    Memory,
+    MemoryQuery,
+    MemoryState,
+    Scope,
+    UpdateMemory,
+    as_dict,
+    as_list,
+    compact,
+)
+from offprompt.service.indexing import index_texts
+from offprompt.service.memory_index import Within
+from offprompt.service.memory_kit import MemoryKit
+from offprompt.service.memory_values import moment
+from offprompt.service.remembering import Marks, Rememberer, Said, digest_of
+from offprompt.service.replay.logged import Problem
+from offprompt.service.replay.readers import read_conversations
+
+FORMAT: Final = "offprompt-memories"
+VERSION: Final = 1
+BATCH: Final = 200
+MAX_HEAD_CHARS: Final = 10_000
+STATES: Final[tuple[MemoryState, ...]] = ("live", "superseded", "archived")
+MADE_ANEW: Final = ("superseded_by", "revision", "digest", "state_at")
+
+
+@dataclass(slots=True)
+class Imported:
+    """What an import did: memories added, those that were there already, and what was left out, with why."""
+
+    added: int = 0
+    known: int = 0
+    refused: list[Problem] = field(default_factory=list[Problem])
+
+
+def exported(kit: MemoryKit, scope: Scope, within: Within) -> Iterator[str]:
+    """One JSON text a line: a head, then the memories in order of creation; what was forgotten is left out.
+
+    Cost     O(memories); one page of them is held at a time.
+    """
+    yield compact({"format": FORMAT, "version": VERSION, "scope": _ids(scope)})
+    query = MemoryQuery(scope, within, states=STATES, limit=BATCH)
+    while rows := apply(kit.memories, ListMemories(query)):
+        for row in rows:
+            record = {name: value for name, value in asdict(row).items() if name not in MADE_ANEW and name != "scope"}
+            yield compact({**record, "tags": list(row.tags), "scope": _ids(row.scope)})
+        query = replace(query, after=rows[-1].memory_id)
+
+
+def import_file(kit: MemoryKit, scope: Scope, path: Path, *, rescope: bool = False, derive: bool = True) -> Imported:
+    """Store what a file holds; once more, it changes nothing.
+
+    path      our own export (JSON Lines), an export of mem0 (JSON), or a chat log: OpenAI or Anthropic messages,
+              ShareGPT, agent trajectories, Claude Code transcripts.
+    rescope   put everything into this scope, whatever ids the file names; else memories of another user, agent or app
+              than this scope's are refused.
+    derive    read facts and profile in what users say in a chat log.
+    Problems  a line that cannot be used is named in `refused`; the rest goes on.
+    Raises    UsageError if the file cannot be read or is of none of these forms.
+    """
+    done = Imported()
+    if _is_own(path):
+        _import_own(kit, scope, path, done, rescope=rescope)
+        return done
+    peers = _peer_records(path)
+    if peers is not None:
+        _import_peers(kit, scope, path, peers, done, rescope=rescope)
+        return done
+    seen = 0
+    for conversation in read_conversations(path, done.refused.append):
+        seen += 1
+        said = [
+            Said(
+                message.text,
+                "episode",
+                message.kind,
+                session=conversation.name,
+                order=at,
+                op_key=f"log/{conversation.name}/{at}/{digest_of(message.text)}",
+                derives=derive and message.kind == "user",
+            )
+            for at, message in enumerate(conversation.messages)
+            if message.kind in ("user", "assistant") and message.text.strip()
+        ]
+        _remember(kit, scope, said, Marks(actor="import"), done)
+    if not seen:
+        why = done.refused[0].why if done.refused else "it holds no conversation and no memory"
+        raise UsageError(
+            f"{path} cannot be imported: {why}; give an export of offprompt (JSON Lines) or mem0, or a chat log"
+        )
+    return done
+
+
+def _remember(kit: MemoryKit, scope: Scope, said: Sequence[Said], marks: Marks, done: Imported) -> None:
+    for first in range(0, len(said), BATCH):
+        for one in Rememberer(kit, scope).store(said[first : first + BATCH], marks):
+            if one.kind == "slot":
+                continue
+            new = one.outcome in ("added", "pending", "superseded")
+            done.added, done.known = done.added + new, done.known + (not new)
+
+
+def _is_own(path: Path) -> bool:
+    """Whether the file begins with our head.
+
+    Raises   UsageError if it cannot be read, or is of a newer version.
+    """
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            head = _table(file.readline(MAX_HEAD_CHARS))
+    except OSError as exc:
+        raise UsageError(f"{path} cannot be read: {exc.strerror or exc}; correct the path") from exc
+    except ValueError:
+        return False
+    if head is None or head.get("format") != FORMAT:
+        return False
+    if head.get("version") != VERSION:
+        raise UsageError(
+            f"{path} is of version {head.get('version')!r} and this program reads {VERSION}; install a newer offprompt"
+        )
+    return True
+
+
+def _import_own(kit: MemoryKit, scope: Scope, path: Path, done: Imported, *, rescope: bool) -> None:
+    memories: list[Memory] = []
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, 1):
+            if number == 1 or not raw.strip():
+                continue
+            try:
+                memories.append(_memory(raw.decode(), scope, rescope=rescope))
+            except (OffpromptError, ValueError, TypeError) as exc:
+                done.refused.append(Problem(str(path), number, str(exc)))
+            if len(memories) == BATCH:
+                _store(kit, memories, done, path)
+                memories.clear()
+    _store(kit, memories, done, path)
+
+
+def _memory(line: str, scope: Scope, *, rescope: bool) -> Memory:
+    """The memory of a line, in its own scope or in ours.
+
+    Raises   UsageError, ValueError, TypeError for what is no memory.
+    """
+    table = _table(line)
+    if table is None or not isinstance(table.get("text"), str) or not table["text"].strip():
+        raise UsageError("no memory: an object with `text` is needed")
+    given = as_dict(table.get("scope")) or {}
+    place = scope if rescope else _place(given, scope)
+    known = {item.name for item in fields(Memory)} - {"scope", *MADE_ANEW}
+    plain = {name: value for name, value in table.items() if name in known}
+    memory = msgspec.convert({**plain, "scope": {"user": "x"}, "kind": plain.get("kind", "fact")}, Memory)
+    return replace(memory, scope=place, digest=digest_of(memory.text), version=1)
+
+
+def _place(given: Mapping[str, Any], scope: Scope) -> Scope:
+    """The scope that a line names, if it lies in ours.
+
+    Raises   UsageError if it does not.
+    """
+    ids = {kind: value for kind, value in given.items() if kind in ("app", "user", "agent") and value is not None}
+    if not ids:
+        return scope
+    place = Scope(**{"app": scope.app, **ids}, shared=not (ids.get("user") or ids.get("agent")))
+    if place != scope and not scope.holds(place):
+        raise UsageError(f"it belongs to {place}, not to {scope}; import it there, or all into one scope with rescope")
+    return place
+
+
+def _store(kit: MemoryKit, memories: Sequence[Memory], done: Imported, path: Path) -> None:
+    """Add memories under the keys of their ids."""
+    clean = [replace(one, text=kit.redacted(one.text)[0]) for one in memories]
+    there = {one.memory_id for app in {one.scope.app for one in clean} for one in _known(kit, app, clean)}
+    now = kit.clock.now()
+    named = [
+        one
+        if one.memory_id.startswith("m_") and one.memory_id not in there
+        else replace(one, memory_id=kit.ids.new(now))
+        for one in clean
+    ]
+    indexed, _ = index_texts(kit.embedder, named)
+    for given, one, made in zip(memories, named, indexed, strict=True):
+        key = f"import/{given.memory_id or one.digest}"
+        try:
+            result = apply(kit.memories, AddMemory(one, made, key))
+        except OffpromptError as exc:
+            done.refused.append(Problem(str(path), 0, f"{given.memory_id or given.text[:40]!r}: {exc}"))
+            continue
+        new = result.outcome != "merged"
+        done.added, done.known = done.added + new, done.known + (not new)
+        if new and given.state == "archived":
+            apply(kit.memories, UpdateMemory(one.scope, one.memory_id, archived=True))
+
+
+def _known(kit: MemoryKit, app: str, memories: Sequence[Memory]) -> list[Memory]:
+    ids = tuple(one.memory_id for one in memories if one.scope.app == app and one.memory_id)
+    return apply(kit.memories, GetMemories(app, ids))
+
+
+def _peer_records(path: Path) -> list[dict[str, Any]] | None:
+    """The records of an export of mem0: objects with `memory`, in a list, or in one under results or memories."""
+    if path.suffix.lower() in (".jsonl", ".ndjson"):
+        return None
+    try:
+        value: Any = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    table = as_dict(value)
+    listed = as_list(value if table is None else table.get("results", table.get("memories")))
+    records = [record for item in listed or [] if (record := as_dict(item)) is not None]
+    return records if records and all(isinstance(record.get("memory"), str) for record in records) else None
+
+
+def _import_peers(
+    kit: MemoryKit, scope: Scope, path: Path, records: Sequence[Mapping[str, Any]], done: Imported, *, rescope: bool
+) -> None:
+    memories: list[Memory] = []
+    for at, record in enumerate(records, 1):
+        try:
+            memories.append(_peer(record, scope, kit.clock.now(), rescope=rescope))
+        except OffpromptError as exc:
+            done.refused.append(Problem(str(path), at, str(exc)))
+    for first in range(0, len(memories), BATCH):
+        _store(kit, memories[first : first + BATCH], done, path)
+
+
+def _peer(record: Mapping[str, Any], scope: Scope, now: float, *, rescope: bool) -> Memory:
+    """A record of mem0 as a memory."""
+    if not record["memory"].strip():
+        raise UsageError("its memory is empty")
+    ids = {"user": record.get("user_id"), "agent": record.get("agent_id")}
+    place = scope if rescope else _place(ids, scope)
+    at = moment("created_at", record.get("created_at"))
+    text = record["memory"]
+    metadata = as_dict(record.get("metadata")) or {}
+    categories = as_list(record.get("categories")) or []
+    return Memory(
+        str(record.get("id") or ""),
+        place,
+        "fact",
+        text,
+        session=str(record.get("run_id") or record.get("session_id") or ""),
+        actor="import",
+        created_at=now,
+        updated_at=now,
+        event_at=at,
+        tags=tuple(str(tag) for tag in categories),
+        metadata=metadata,
+        expires_at=moment("expiration_date", record.get("expiration_date")),
+        digest=digest_of(text),
+    )
+
+
+def _table(line: str) -> dict[str, Any] | None:
+    try:
+        return as_dict(json.loads(line))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _ids(scope: Scope) -> dict[str, str]:
+    return {kind: value for kind in ("app", "user", "agent") if (value := getattr(scope, kind)) is not None}
