@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from offprompt.records import Reply, SessionRecord, ToolCall
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.offprompt import BoundScope, Offprompt
 from offprompt.testing import MovedClock
 from offprompt.testing.mangler import Damage, Mangler
 from offprompt.testing.scripted import UNKNOWN
@@ -45,6 +45,7 @@ class Play:
     """One session. hands: who prepares and absorbs, by turns. record: of the session as stored."""
 
     wire: Wire
+    memory: Offprompt
     scope: BoundScope
     hands: Sequence[Hand]
     upstream: StrictUpstream
@@ -226,7 +227,9 @@ def _text(arguments: Mapping[str, Any] | str) -> str:
 def _streamed_text(chunks: Sequence[dict[str, Any]], wire: Wire) -> str:
     """The text that the application got piece by piece."""
     if wire == "openai":
-        choices: list[dict[str, Any]] = [choice for chunk in chunks for choice in chunk.get("choices") or []]
+        choices: list[dict[str, Any]] = []
+        for chunk in chunks:
+            choices += chunk.get("choices") or []
         return "".join(str(choice["delta"].get("content") or "") for choice in choices)
-    parts = [chunk.get("delta", chunk.get("content_block")) or {} for chunk in chunks]
+    parts: list[dict[str, Any]] = [chunk.get("delta") or chunk.get("content_block") or {} for chunk in chunks]
     return "".join(str(part.get("text", "")) for part in parts if part.get("type") in ("text", "text_delta"))

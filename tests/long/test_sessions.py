@@ -22,7 +22,7 @@ from offprompt.testing.strict import StrictUpstream
 from offprompt.wire.prices import builtin_sheets, sheet_for
 from offprompt.wire.profiles import SHAPES
 from tests.long.hands import OtherHand, OwnHand
-from tests.long.plan import Language, planned
+from tests.long.plan import Language, Planned, planned
 from tests.long.play import TOKEN, Model, Play
 from tests.long.watch import Watch, Wire
 from tests.service.canary import STORED, forms, plant
@@ -75,6 +75,17 @@ def test_sessions_of_500_turns(run: Run, data: Path, tmp_path: Path) -> None:
 
 
 def play(run: Run, data: Path, path: Path, *, turns: int) -> Play:
+    """All of a session."""
+    with played(run, data, path, turns=turns) as (one, plan):
+        for turn in plan:
+            one.turn(turn)
+        check_end(one)
+    return one
+
+
+@contextmanager
+def played(run: Run, data: Path, path: Path, *, turns: int) -> Generator[tuple[Play, list[Planned]]]:
+    """A session that has not begun, with its turns."""
     secrets = [text for kind in STORED for text in forms(kind)]
     plan = planned(data, run.language, turns=turns, seed=len(str(run)), secrets=secrets)
     names = {call.name for turn in plan for step in turn.steps for call in step.said.calls}
@@ -85,14 +96,11 @@ def play(run: Run, data: Path, path: Path, *, turns: int) -> Play:
         scope.slots.allow("desk_token", "sign_in", "token")
         one = started(run, memory, clock, path, sorted({*names, "send_note", "sign_in", "open_file"}))
         try:
-            for turn in plan:
-                one.turn(turn)
+            yield one, plan
         finally:
             for hand in one.hands:
                 if isinstance(hand, OtherHand):
                     hand.close()
-        check_end(one, memory)
-    return one
 
 
 @contextmanager
@@ -122,6 +130,7 @@ def started(run: Run, memory: Offprompt, clock: MovedClock | None, path: Path, n
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 2048}} if run.binding else {}
     return Play(
         run.wire,
+        memory,
         scope,
         [OwnHand(session), OtherHand(path, "ann", "s1", options)] if run.processes else [OwnHand(session)],
         StrictUpstream(run.wire, speaker, sheet=sheet, binding=run.binding),
@@ -134,7 +143,7 @@ def started(run: Run, memory: Offprompt, clock: MovedClock | None, path: Path, n
     )
 
 
-def check_end(one: Play, memory: Offprompt) -> None:
+def check_end(one: Play) -> None:
     """Nothing is lost, and the ledger is whole."""
     hand = one.hands[0]
     assert isinstance(hand, OwnHand)
@@ -144,7 +153,7 @@ def check_end(one: Play, memory: Offprompt) -> None:
     kept = {entry.text for entry in journal}
     kept |= {text for entry in journal for text in results_of(one.wire, dict(entry.message))}
     assert [text for text in one.noted if text and text not in kept] == []
-    sessions = memory.parts.sessions
+    sessions = one.memory.parts.sessions
     bodies = {f"@{body.body_id}": body.text for body in sessions.bodies(session.scope)}
     assert {name for name in one.watch.bodies if bodies.get(name) not in one.noted} == set()
     assert verify_ledger(record, ledger, digester(sessions.digest_key(session.scope))) is None
