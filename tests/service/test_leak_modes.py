@@ -17,7 +17,7 @@ from offprompt.service import leak_guard
 from offprompt.service.offprompt import BoundScope
 from offprompt.testing.leaks import ENCODINGS, plant
 from offprompt.wire.leaks import LeakIndex
-from tests.service.talk import MODELS, Talk, Wire, call, flat, result, tool
+from tests.service.talk import MODELS, Say, Talk, Wire, as_reply, call, flat, result, tool
 
 REPORT = {
     "en": "The herring fleet lands at Saltby pier on Tuesday, crates twelve to forty go to Dorn, the rest is smoked.",
@@ -107,7 +107,7 @@ def test_scrub_puts_the_handle_in_its_place_once_for_ever(opened: Open, wire: Wi
 def test_the_spaces_beside_a_part_stay(opened: Open, wire: Wire) -> None:
     scope = opened("scrub")
     scope.write("report", REPORT["en"], policy="by_handle")
-    assert "see [[mem:report]] there" in answered(begin(scope, wire), f"see {REPORT['en'][4:60]} there")
+    assert "look [[mem:report]] there" in answered(begin(scope, wire), f"look {REPORT['en'][4:60]} there")
 
 
 def ledger_of(one: Talk) -> list[Any]:
@@ -212,17 +212,14 @@ def edited(one: Talk, text: str, arguments: str = "") -> list[Any]:
     if not arguments:
         said: dict[str, Any] = {"role": "assistant", "content": text}
         return [{"role": "user", "content": "Go"}, said, {"role": "user", "content": "Go on"}]
-    if one.wire == "anthropic":
-        use = {"type": "tool_use", "id": "e1", "name": "get", "input": {"text": arguments}}
-        said = {"role": "assistant", "content": [{"type": "text", "text": text}, use]}
+    sent = as_reply(Say(text, (("get", {"text": arguments}, "e1"),)), one.wire)
+    if one.wire == "responses":
+        said_items = sent["output"]
+    elif one.wire == "anthropic":
+        said_items = [{"role": "assistant", "content": sent["content"]}]
     else:
-        function = {"name": "get", "arguments": json.dumps({"text": arguments})}
-        said = {
-            "role": "assistant",
-            "content": text,
-            "tool_calls": [{"id": "e1", "type": "function", "function": function}],
-        }
-    return [{"role": "user", "content": "Go"}, said, *result(one.wire, ("e1", "ok"))]
+        said_items = [sent["choices"][0]["message"]]
+    return [{"role": "user", "content": "Go"}, *said_items, *result(one.wire, ("e1", "ok"))]
 
 
 @pytest.mark.parametrize("lang", REPORT)

@@ -12,7 +12,6 @@ from offprompt.records import Head, JournalEntry, Message
 from offprompt.service.leak_watch import newest
 from offprompt.service.scrubber import map_arguments
 from offprompt.service.turn import Turn
-from offprompt.wire.encoded import decoded_runs
 from offprompt.wire.folding import fold
 from offprompt.wire.head import INLINE, INSTRUCTIONS, RECEIPTS, TEXT_ACTIONS
 from offprompt.wire.leaks import Leak, LeakIndex
@@ -202,8 +201,14 @@ def _handled(text: str, find: Callable[[str], Sequence[Leak]]) -> tuple[str, lis
             break
         names += [leak.name for leak in leaks]
         leaks = sorted(leaks, key=lambda leak: leak.start)
-        text = with_handles(text, [(leak.start, leak.end, handle_or_mark(leak.name)) for leak in leaks])
+        text = with_handles(text, [(*_tight(text, leak), handle_or_mark(leak.name)) for leak in leaks])
     return text, names
+
+
+def _tight(text: str, leak: Leak) -> tuple[int, int]:
+    """Where a find stands without the spaces at its ends: they part it from the words beside it."""
+    piece = text[leak.start : leak.end]
+    return leak.start + len(piece) - len(piece.lstrip()), leak.end - len(piece) + len(piece.rstrip())
 
 
 def _scrubbed_ours(turn: Turn, text: str) -> tuple[str, list[str]]:
@@ -234,8 +239,9 @@ def _rest(turn: Turn, text: str, leaks: Sequence[Leak], known: bytes) -> list[Le
     leaks = [leak for leak in leaks if leak.name not in shown]
     if not leaks:
         return []
-    allowed = [known, turn.said, *(fold(text) for name in shown if (text := _value(turn, name)))]
-    return [leak for leak in leaks if not _stands_in(turn, leak, text, allowed)]
+    values = [value for name in shown if (value := _value(turn, name))]
+    allowed = [known, turn.said, *map(fold, values)]
+    return [leak for leak in leaks if not _stands_in(turn, leak, text[leak.start : leak.end], allowed, values)]
 
 
 def _value(turn: Turn, name: str) -> str:
@@ -245,16 +251,18 @@ def _value(turn: Turn, name: str) -> str:
     return turn.watched[name].text if name in turn.watched else ""
 
 
-def _stands_in(turn: Turn, leak: Leak, text: str, allowed: Sequence[bytes]) -> bool:
-    """Whether what was found stands in texts that may be sent anyway, in whatever spelling."""
-    piece = text[leak.start : leak.end]
-    folded = [fold(piece)]
-    if leak.form in ENCODED:
-        index = LeakIndex({leak.name: _value(turn, leak.name)})
-        views = [view.raw.decode("utf-8", "surrogateescape") for view in decoded_runs(piece)]
-        inner = [(view, each) for view in views for each in index.find(view, ours=True)]
-        folded = [fold(view[each.start : each.end]) for view, each in inner]
-    return bool(folded) and all(any(each in text for text in allowed) for each in folded)
+def _stands_in(turn: Turn, leak: Leak, piece: str, allowed: Sequence[bytes], values: Sequence[str]) -> bool:
+    """Whether what was found stands in texts that may be sent anyway, in whatever spelling.
+
+    allowed   those texts, folded. values: of them the ones that are shown, as they are.
+    """
+    whole = fold(_value(turn, leak.name))
+    if whole and any(whole in each for each in allowed):
+        return True
+    if leak.form not in ENCODED:
+        return any(fold(piece) in each for each in allowed)
+    index = LeakIndex({str(at): each for at, each in enumerate(("\n".join(turn.words()), *values))})
+    return any(found.chars >= leak.chars for found in index.find(piece))
 
 
 @cache
