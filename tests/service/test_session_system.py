@@ -48,3 +48,26 @@ def test_anthropics_system_messages_elsewhere_are_refused(alice: BoundScope, mes
     with pytest.raises(UsageError, match=f"{why}.*pass system= to the session"):
         session.prepare([{"role": role, "content": "Hello"} for role in messages])
     assert session.record is None
+
+
+def test_a_reply_that_said_nothing_does_not_leave_a_system_message_without_an_answer(alice: BoundScope) -> None:
+    one = Talk(alice.session("s", model="claude-opus-5"), "anthropic")
+    terse = {"role": "system", "content": "Be terse."}
+    for number in range(2):
+        one.messages += [{"role": "user", "content": f"Go on {number}"}, terse]
+        one.go("")
+    one.turn("And?", "Yes.")
+    assert [message["role"] for message in one.last] == ["user", "system", "assistant"] * 2 + ["user"]
+    one.turn("And then?", "")
+    one.turn("Well?", "Yes.")
+    assert [message["role"] for message in one.last[-3:]] == ["assistant", "user", "user"], "else nothing is put in"
+
+
+def test_a_system_message_that_only_sets_the_effort_may_stand_anywhere(alice: BoundScope) -> None:
+    one = Talk(alice.session("s", model="claude-opus-5"), "anthropic")
+    effort: dict[str, Any] = {"role": "system", "content": [], "output_config": {"effort": "low"}}
+    one.messages.append(effort)
+    one.turn("Hello", "Hello.")
+    one.messages.append(effort)
+    one.turn("And?", "Yes.")
+    assert [message["role"] for message in one.last] == ["system", "user", "assistant", "system", "user"]

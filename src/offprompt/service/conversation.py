@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from offprompt.records import MEMORY_ACTIONS, JournalEntry, Message, SessionRecord
 from offprompt.wire.shapes import Kind, Shape, identity, loaded
@@ -251,6 +251,9 @@ class Forms:
         return "settled" if over else "live"
 
 
+SILENCE: Final = {"role": "assistant", "content": "…"}
+
+
 def sent_messages(placed: Placed, forms: Forms) -> list[Message]:
     """The messages that stand for an incoming one in a request."""
     return form_messages(placed, forms.of(placed.entry))
@@ -278,6 +281,11 @@ def joined_results(placed: Sequence[Placed], shape: Shape) -> frozenset[int]:
     return frozenset(at for at in range(1, len(placed)) if carries[at] and carries[at - 1])
 
 
+def _unanswered(before: Message, message: Message, shape: Shape) -> bool:
+    """Whether Anthropic would miss an assistant's message between the two: the reply there said nothing."""
+    return shape.kind(before) == "system" and bool(before.get("content")) and shape.kind(message) != "assistant"
+
+
 def rendered(placed: Sequence[Placed], indices: Iterable[int], shape: Shape, forms: Forms) -> list[list[Message]]:
     """The messages for each of those places, in their forms; results that the wire wants in one message are in one."""
     joined, groups = joined_results(placed, shape), list[list[Message]]()
@@ -285,6 +293,8 @@ def rendered(placed: Sequence[Placed], indices: Iterable[int], shape: Shape, for
         messages = sent_messages(placed[at], forms)
         if at in joined:
             messages = [*shape.join_results(groups.pop(), messages[0]), *messages[1:]]
+        elif shape.name == "anthropic" and messages and groups and _unanswered(groups[-1][-1], messages[0], shape):
+            groups.append([dict(SILENCE)])
         if messages:
             groups.append(messages)
     return groups
