@@ -96,10 +96,11 @@ class ListSecrets(SlotOp[list[tuple[str, Json]]]):
     """Name and value of every kept version of the `never` slots in exactly these scopes, newest first.
 
     Hidden and expired ones too, until they are erased or swept: what was once a secret is looked for as long as it is
-    stored. For the search of what must not get out, never for showing.
+    stored. For the search of what must not get out, never for showing. forgotten: those of all hidden slots instead.
     """
 
     scopes: tuple[Scope, ...]
+    forgotten: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,8 +66,8 @@ def foreign_arguments(
 
 
 def stored_text(turn: Turn, text: str) -> str:
-    """A body or an earlier message about to be shown, without what its message would be sent without."""
-    clean = turn.scrub(text)[0]
+    """A body or an earlier message about to be shown, without what its message would be sent without, or forgotten."""
+    clean = turn.scrub(turn.without_forgotten(text))[0]
     return clean if turn.leaks == "warn" else _handled(clean, lambda each: _leaks(turn, each))[0]
 
 

@@ -79,7 +79,8 @@ class Question:
     """What a user's text asks of earlier turns: telling terms with their weight, and how outright it refers to them.
 
     own      terms of the text itself. terms: those of the turn before too, where the text has few.
-    back     it refers back outright. wishes: it asks what was wished for all times.
+    back     it refers back outright. wishes: it asks what was wished for all times. asks: it is a question.
+    borrows  some of the terms are the last turn's.
     """
 
     own: frozenset[str]
@@ -87,6 +88,7 @@ class Question:
     back: bool = False
     wishes: bool = False
     asks: bool = False
+    borrows: bool = False
 
     @classmethod
     def of(cls, text: str, before: str, answered: Iterable[str] = ()) -> Question:
@@ -98,10 +100,11 @@ class Question:
         own = telling_terms(text).keys() - known
         terms = dict.fromkeys(own, 1.0)
         back, stands = refers_back(text), stands_on_the_last(text)
-        if telling_words(text) < FEW_WORDS and (stands or (back and not own)):
+        borrows = telling_words(text) < FEW_WORDS and (stands or (back and not own))
+        if borrows:
             terms = {**dict.fromkeys(telling_terms(before), BORROWED), **terms}
         asks = stands or is_question(text)
-        return cls(frozenset(own), terms, back or (stands and not own), asks_for_wishes(text), asks)
+        return cls(frozenset(own), terms, back or (stands and not own), asks_for_wishes(text), asks, borrows)
 
 
 @dataclass(slots=True)
@@ -154,7 +157,8 @@ class Recaller:
         for entry in told:
             turns.setdefault(entry.turn, []).append(entry)
         near = {entry.turn for entry in told if entry.key in found}
-        here = max((self._covered(weights, turns[at], sent) for at in near - {told[-1].turn}), default=0.0)
+        beside = near - {told[-1].turn} if question.borrows else near
+        here = max((self._covered(weights, turns[at], sent) for at in beside), default=0.0)
         floor = self._floor(question, here)
         left = {entry.key for entry in gone}
         whole = sorted(((self._covered(weights, turns[at], left), at) for at in near), reverse=True)
@@ -246,12 +250,10 @@ class Recaller:
         return Hit(f"@{entry.key[:ID_CHARS]}", part, source, date_of(entry.at), score, entry.kind == "tool")
 
     def _clean(self, entry: JournalEntry) -> str:
-        """A message's text without secrets; of others than the user without long values, which are their handles."""
+        """A message's text without secrets and forgotten words; others than the user's with handles for long values."""
         if entry.kind == "user":
-            return self.turn.scrubber.hide(entry.text)
-        clean = stored_text(self.turn, entry.text)
-        self.turn.issue(*(found.name for found in find_handles(clean) if found.name in self.turn.values))
-        return clean
+            return self.turn.scrubber.hide(self.turn.without_forgotten(entry.text))
+        return stored_text(self.turn, entry.text)
 
 
 def show_hits(turn: Turn, hits: Sequence[Hit], most: int) -> list[ShownValue]:
@@ -263,6 +265,7 @@ def show_hits(turn: Turn, hits: Sequence[Hit], most: int) -> list[ShownValue]:
             break
         most -= tokens
         turn.show(hit.name, "recall", tokens)
+        turn.issue(*(found.name for found in find_handles(hit.text) if found.name in turn.values))
         turn.tainted = turn.tainted or hit.foreign
         shown.append(hit.shown)
     # A slot's value in what was said is in view too.

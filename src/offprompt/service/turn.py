@@ -28,6 +28,7 @@ from offprompt.service.scrubber import Scrubber
 from offprompt.service.session_kit import Model, SessionKit
 from offprompt.service.slots import Slots
 from offprompt.wire.folding import fold
+from offprompt.wire.forgotten import Forgotten
 from offprompt.wire.head import Language
 
 NAME_ROOM = 58
@@ -72,6 +73,7 @@ class Turn:
     _secrets: dict[str, Json] | None = None
     _scrubber: Scrubber | None = None
     _watched: dict[str, Watched] | None = None
+    _forgotten: Forgotten | None = None
     _said: bytes | None = None
 
     @classmethod
@@ -120,7 +122,7 @@ class Turn:
 
     def changed(self) -> None:
         """Slots were written: read them again."""
-        self._slots = self._hidden = self._secrets = self._scrubber = self._watched = None
+        self._slots = self._hidden = self._secrets = self._scrubber = self._watched = self._forgotten = None
 
     @property
     def values(self) -> dict[str, str]:
@@ -152,6 +154,14 @@ class Turn:
                     hidden[f"{name[:NAME_ROOM]}.v{len(values)}"] = value
             self._hidden = hidden
         return self._hidden
+
+    def without_forgotten(self, text: str) -> str:
+        """A text from the journal with `…` for the values of slots that were forgotten and that no slot holds now."""
+        if self._forgotten is None:
+            found = run(self.kit.slots, ListSecrets(self.scope.inherited(), forgotten=True))
+            held = set(self.values.values())
+            self._forgotten = Forgotten.of(value for _, each in found if (value := text_of(each)) not in held)
+        return self._forgotten.masked(text)
 
     @property
     def leaks(self) -> Literal["warn", "scrub", "refuse"]:

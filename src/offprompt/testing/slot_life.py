@@ -217,3 +217,13 @@ class SlotLife(Suite):
         assert sorted(listed) == [("code", "brief"), ("key", "first"), ("key", "second")]
         run(store, EraseSlots(ALICE))
         assert run(store, ListSecrets((ALICE,))) == []
+
+    def test_forgotten_values_are_listed_until_they_come_back(self, store: SlotStore) -> None:
+        put(store, "city", "Rome")
+        put(store, "city", "Oslo")
+        put(store, "food", "rice")
+        assert run(store, ListSecrets((ALICE,), forgotten=True)) == []
+        forget(store, "city")
+        assert sorted(run(store, ListSecrets((ALICE,), forgotten=True))) == [("city", "Oslo"), ("city", "Rome")]
+        put(store, "city", "Bern")
+        assert run(store, ListSecrets((ALICE,), forgotten=True)) == []
