@@ -404,3 +404,56 @@ def test_a_message_is_searched_once(opened: Open, wire: Wire, monkeypatch: pytes
     monkeypatch.setattr(leak_guard, "_search", counted)
     one.turn("And?", "Yes.")
     assert searched == []
+
+
+def test_a_find_that_hides_another_does_not_save_it(opened: Open, wire: Wire) -> None:
+    """Five plants, one within the other; once the outer ones are handles, another is found."""
+    rng = random.Random(829)  # noqa: S311 - a script, not a secret
+    base = " ".join(rng.sample(WORDS, 40))
+    values = {f"s{number}": " ".join(rng.sample(WORDS, 30)) for number in range(4)}
+    values |= {"over": f"{base[30:]} {values['s0'][:60]}", "base": base}
+    values["zh"] = "，".join("".join(rng.choices(HAN, k=9)) for _ in range(10))
+    values["whole"] = values["s1"][:40]
+    text = " ".join(rng.choices(WORDS, k=5))
+    for _ in range(rng.randint(1, 5)):
+        text = plant(rng, values, [text], encoding=rng.choice(list(ENCODINGS))).text
+    scope = opened("scrub")
+    for name, value in values.items():
+        scope.write(name, value, policy="by_handle")
+    one = begin(scope, wire)
+    assert not LeakIndex(values).find(answered(one, text))
+    assert ledger(one).leaked == ()
+
+
+@pytest.mark.parametrize("value", [REPORT["en"][:28], REPORT["zh"][:14]])
+def test_a_whole_value_that_was_said_may_come_back_encoded(opened: Open, wire: Wire, value: str) -> None:
+    scope = opened("refuse")
+    scope.write("note", value, policy="by_handle")
+    one = begin(scope, wire)
+    answered(one, "nothing")
+    one.messages += one.absorb("Fine.").messages
+    one.turn(f"I mean: {value}", call("get", "c2", text="x"))
+    coded = value.encode().hex()
+    assert coded in answered(one, f"it is {coded}", "c2")
+
+
+def test_what_leaked_in_an_edited_reply_is_not_said_by_it(opened: Open, wire: Wire) -> None:
+    scope = opened("warn")
+    scope.write("report", REPORT["en"], policy="by_handle")
+    session = scope.session("s1", model=MODELS[wire], wire=wire, tools=[tool("get", wire)], policy="off")
+    one = Talk(session, wire)
+    one.messages = edited(one, f"so: {REPORT['en'][:50]}", "x")
+    one.go(call("get", "c2", text="x"))
+    answered(one, REPORT["en"][:50], "c2")
+    assert one.session.journal()[-1].leaked == ("report",)
+
+
+def test_a_result_beside_the_users_words_says_nothing_for_the_user(opened: Open) -> None:
+    scope = opened("warn")
+    scope.write("report", REPORT["en"], policy="by_handle")
+    one = begin(scope, "anthropic")
+    [given] = result("anthropic", ("c1", REPORT["en"][:50]))
+    given["content"].append({"type": "text", "text": "Here you are."})
+    one.messages.append(given)
+    one.prepare()
+    assert ledger(one).leaked == ("report",)
