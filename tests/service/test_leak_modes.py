@@ -457,3 +457,23 @@ def test_a_result_beside_the_users_words_says_nothing_for_the_user(opened: Open)
     one.messages.append(given)
     one.prepare()
     assert ledger(one).leaked == ("report",)
+
+
+@pytest.mark.parametrize("show", [(), ("city",)])
+def test_a_refused_request_counts_no_use_of_what_it_would_have_shown(
+    opened: Open, wire: Wire, show: tuple[str, ...]
+) -> None:
+    scope = opened("refuse")
+    scope.write("report", REPORT["en"], policy="by_handle")
+    scope.write("city", "Reykjavik am Meer", policy="when_asked")
+    one = Talk(scope.session("s1", model=MODELS[wire], wire=wire, tools=[tool("get", wire)]), wire)
+    user, *asked, _ = edited(one, "Let me look.", "city")
+    user["content"] = "Which city is mine?"
+    before = scope.events()
+    with pytest.raises(LeakError):
+        one.session.prepare([user, *asked, *result(wire, ("e1", REPORT["en"][:50]))], show=show)
+    assert (one.session.record, scope.events()) == (None, before)
+    one.messages = [user, *asked, *result(wire, ("e1", "mended"))]
+    one.prepare(show=show)
+    assert "Reykjavik am Meer" in one.sent
+    assert ("slot.read", "city") in [(event.op, event.name) for event in scope.events()[len(before) :]]
