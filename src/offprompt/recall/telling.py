@@ -52,7 +52,8 @@ def searchable_terms(text: str) -> Counter[str]:
 
 def words_with(text: str, wanted: Mapping[str, float] | set[str]) -> str:
     """The words of a text, as they stand there, whose terms are wanted; for the search of the part that holds them."""
-    return " ".join(dict.fromkeys(word for word, term in _found(text) if term in wanted))
+    once = " ".join(dict.fromkeys(match[0] for match in _PIECE.finditer(fold(text))))
+    return " ".join(dict.fromkeys(word for word, term in _found(once) if term in wanted))
 
 
 def coverage(query: Mapping[str, float], terms: Iterable[str]) -> float:

@@ -24,6 +24,7 @@ _UNSPACED: Final = (
 _WORDS: Final = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?:(?![{_UNSPACED}])[^\W_])+")
 _CHAR_WEIGHT: Final = 0.25
 _UNSPACED_WEIGHT: Final = 0.63
+_FIRST_UNSPACED: Final = "\u0e00"
 _ONE_UNSPACED: Final = re.compile(f"[{_UNSPACED}]")
 
 
@@ -127,7 +128,9 @@ def snippet(text: str, query: str, *, max_tokens: int = 60) -> str:
     Units    tokens by estimate: 0.63 a character of scripts without spaces, 0.25 any other. The whole text if it fits.
              Without a common word, the text's beginning.
     """
-    weights = [_UNSPACED_WEIGHT if _ONE_UNSPACED.match(char) else _CHAR_WEIGHT for char in text]
+    weights = [
+        _UNSPACED_WEIGHT if char >= _FIRST_UNSPACED and _ONE_UNSPACED.match(char) else _CHAR_WEIGHT for char in text
+    ]
     if sum(weights) <= max_tokens:
         return text
     wanted = {term for term in terms(query) if len(term) > 1 or not term.isascii()}
@@ -138,10 +141,13 @@ def snippet(text: str, query: str, *, max_tokens: int = 60) -> str:
 
 def _matches(text: str, wanted: set[str]) -> Iterator[tuple[re.Match[str], Mapping[str, int]]]:
     """The words and runs of the raw text that share terms with the query, with those terms."""
+    shared: dict[str, Mapping[str, int]] = {}
     for match in _WORDS.finditer(text):
-        shared = {term: 1 for term in _terms_of(fold(match[0])) if term in wanted}
-        if shared:
-            yield match, shared
+        word = match[0]
+        if word not in shared:
+            shared[word] = {term: 1 for term in _terms_of(fold(word)) if term in wanted}
+        if shared[word]:
+            yield match, shared[word]
 
 
 def _best_window(
