@@ -264,3 +264,19 @@ def test_a_value_of_a_slot_in_it_is_listed_as_shown(small: Small) -> None:
     chat(one)
     one.turn("I told you before how the Plover yard gate opens. How?", "heron-519-b")
     assert ("pass_phrase_note", "in what was recalled") in shown(one) or "heron-519-b" not in one.sent
+
+
+def test_the_rest_of_what_came_back_in_part_can_be_read(small: Small) -> None:
+    one = small()
+    plan = (
+        "The Plover yard plan: "
+        + "first sweep the yard, then count the crates, then oil the gate. " * 8
+        + "End: heron."
+    )
+    one.turn(plan, "Noted.")
+    chat(one)
+    one.turn("What did I tell you about the Plover yard plan?", "It begins with sweeping.")
+    assert "heron" not in one.sent
+    name = next(name for name, why in shown(one) if why == "recall")
+    one.turn("As I said, the Plover yard plan has an end. What is it?", call("mem_read", slot=name), "heron.")
+    assert "End: heron." in one.sent

@@ -27,6 +27,7 @@ from offprompt.service.heads import shown_value
 from offprompt.service.leak_guard import stored_names, stored_text
 from offprompt.service.memory_search import ID_CHARS, MemorySearch, is_foreign
 from offprompt.service.policies import is_standing
+from offprompt.service.recalling import RECALLED
 from offprompt.service.session_kit import date_of
 from offprompt.service.slot_writer import Writer
 from offprompt.service.slots import Slots
@@ -228,10 +229,11 @@ class MemoryActions:
         """Whether that page stands above as it is now; the whole value counts as its first.
 
         What a read showed stands above only if it was asked for on this branch: a reply may have been thrown away.
+        What came back by recall may be a part.
         """
         shown = {each.why for each in self.turn.shown if each.name == name and not each.why.endswith(SINCE)}
         reads = {why for why in shown if why.startswith(READ)}
-        if page == 1 and shown - reads:
+        if page == 1 and shown - reads - {RECALLED}:
             return True
         return again and (f"{PAGE_SHOWN}{page}" in reads or (page == 1 and READ in reads))
 

@@ -12,13 +12,14 @@ from offprompt.recall.telling import coverage, is_weak, searchable_terms, tellin
 from offprompt.recall.text import TextIndex, snippet
 from offprompt.records import JournalEntry
 from offprompt.service.leak_guard import stored_names, stored_text
+from offprompt.service.memory_search import ID_CHARS
 from offprompt.service.session_kit import date_of
 from offprompt.service.turn import Turn
 from offprompt.wire.handles import find_handles
 from offprompt.wire.head import ShownValue, turn_source, value_line
 from offprompt.wire.referring import asks_for_wishes, is_question, refers_back, stands_on_the_last, states_wish
 
-ID_CHARS: Final = 12
+RECALLED: Final = "recall"
 FEW_WORDS: Final = 4
 """Below so many telling words a text that stands on the turn before is read with that turn's words."""
 
@@ -264,7 +265,7 @@ def show_hits(turn: Turn, hits: Sequence[Hit], most: int) -> list[ShownValue]:
         if tokens > most:
             break
         most -= tokens
-        turn.show(hit.name, "recall", tokens)
+        turn.show(hit.name, RECALLED, tokens)
         turn.issue(*(found.name for found in find_handles(hit.text) if found.name in turn.values))
         turn.tainted = turn.tainted or hit.foreign
         shown.append(hit.shown)
