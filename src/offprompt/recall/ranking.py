@@ -1,0 +1,182 @@
+"""How the docs of a scope are ranked for a question: filters, scores, priors, floor, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from offprompt.recall import priors
+from offprompt.recall.analysis import search_terms
+from offprompt.recall.docs import Found, Part, Query, Ranked
+from offprompt.recall.keywords import match
+from offprompt.recall.postings import Postings
+from offprompt.recall.rows import NOWHERE, Bools, Columns, Floats, Ints, Names
+from offprompt.recall.when import window_of
+
+LOOKED_OVER: Final = 4
+"""Times top_k hits that are looked over for copies."""
+
+_DECIMALS: Final = 6
+"""Scores are compared to so many: the last bits of a product depend on where a row stands."""
+
+
+@dataclass(slots=True)
+class Data:
+    """What a scope's index holds. ids: by row, removed ones too; rows: of those that are there, by id."""
+
+    unrelated: float = 0.0
+    columns: Columns = field(default_factory=Columns)
+    postings: Postings = field(default_factory=Postings)
+    vectors: Floats = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    ids: list[str] = field(default_factory=list[str])
+    rows: dict[str, int] = field(default_factory=dict[str, int])
+    kinds: Names = field(default_factory=Names)
+    speakers: Names = field(default_factory=Names)
+    sessions: Names = field(default_factory=Names)
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """By row: what each part adds, and the evidence, 0 to 1."""
+
+    parts: dict[Part, Floats]
+    evidence: Floats
+
+
+def rank(data: Data, query: Query) -> Found:
+    """The hits; see Query, Found and docs/ranking.md. Cost O(rows)."""
+    allowed = _allowed(data, query)
+    searched = int(allowed.sum())
+    window = window_of(query.text, query.now, query.zone) if query.now is not None else None
+    if not searched:
+        return Found((), 0, window=window)
+    scores = _scores(data, query, allowed, window)
+    total = np.zeros(len(allowed), np.float32)
+    for part in scores.parts.values():
+        total += part
+    total = np.round(total, _DECIMALS)
+    some = allowed & (scores.evidence > 0)
+    enough = some & (scores.evidence >= query.floor)
+    rows, repeated = _without_copies(data, _best(data, total, enough, query.top_k * LOOKED_OVER), query.top_k)
+    hits = tuple(
+        Ranked(
+            data.ids[row],
+            float(total[row]),
+            float(scores.evidence[row]),
+            {name: float(part[row]) for name, part in scores.parts.items() if part[row]},
+        )
+        for row in rows
+    )
+    return Found(hits, searched, int((some & ~enough).sum()), repeated, _by_vector(data, query), window)
+
+
+def _allowed(data: Data, query: Query) -> Bools:
+    """The rows that the filters leave."""
+    rows, columns = len(data.ids), data.columns
+    allowed = columns.alive[:rows].copy()
+    if query.kinds is not None:
+        numbers = [number for kind, number in data.kinds.numbers.items() if kind in query.kinds]
+        allowed &= np.isin(columns.kind[:rows], numbers)
+    if query.ids is not None:
+        chosen = np.zeros(rows, np.bool_)
+        chosen[[data.rows[doc_id] for doc_id in query.ids if doc_id in data.rows]] = True
+        allowed &= chosen
+    if query.as_of is not None:
+        allowed &= columns.created[:rows] <= query.as_of
+    if query.since is not None:
+        allowed &= columns.happened[:rows] >= query.since
+    if query.until is not None:
+        allowed &= columns.happened[:rows] < query.until
+    return allowed
+
+
+def _by_vector(data: Data, query: Query) -> bool:
+    return query.vector is not None and len(data.vectors) > 0
+
+
+def _scores(data: Data, query: Query, allowed: Bools, window: tuple[float, float] | None) -> Scores:
+    rows, columns, weights = len(data.ids), data.columns, query.weights
+    found = match(
+        search_terms(query.text),
+        data.postings,
+        columns.length[:rows],
+        np.where(columns.episode[:rows] & columns.alive[:rows], columns.session[:rows], NOWHERE),
+        allowed,
+    )
+    close = _closeness(data, query)
+    by_words = weights.keyword if _by_vector(data, query) else weights.keyword + weights.vector
+    zero = np.float32(0)
+    keyword = np.where(allowed, by_words * found.share, zero).astype(np.float32)
+    vector = np.where(allowed, weights.vector * close, zero).astype(np.float32)
+    evidence = np.where(allowed, 1 - (1 - found.strict) * (1 - close), zero).astype(np.float32)
+    carried = {"follow": weights.follow, "answer": weights.answer}
+    episode = columns.episode[:rows] & allowed
+    about = priors.named(query.text, data.speakers.numbers, asking=query.speaker)
+    added: dict[Part, Floats | Bools] = {
+        "neighbour": priors.from_neighbours(keyword + vector, columns, **carried),
+        "speaker": weights.speaker * ((columns.speaker[:rows] == about) & (about != NOWHERE)),
+        "question": weights.question * columns.asks[:rows],
+        "session": weights.session * found.session,
+    }
+    parts: dict[Part, Floats] = {"keyword": keyword, "vector": vector}
+    parts |= {name: np.where(episode, part, zero).astype(np.float32) for name, part in added.items()}
+    anywhere: dict[Part, Floats | Bools] = {
+        "time": weights.time * (priors.within(columns, rows, window) if window else np.zeros(rows, np.bool_)),
+        "recency": weights.recency * priors.recency(columns, rows, query.now, weights.half_life_s),
+        "uses": weights.uses * priors.use(columns, rows),
+        "importance": weights.importance * columns.importance[:rows],
+        "pinned": weights.pinned * columns.pinned[:rows],
+    }
+    parts |= {name: np.where(allowed, part, zero).astype(np.float32) for name, part in anywhere.items()}
+    near = np.where(episode, priors.from_neighbours(evidence, columns, **carried), zero)
+    asked_for = priors.within(columns, rows, window) & allowed if window else np.zeros(rows, np.bool_)
+    return Scores(parts, np.where(asked_for, 1, np.maximum(evidence, near)).astype(np.float32))
+
+
+def _closeness(data: Data, query: Query) -> Floats:
+    """By row, the cosine to the query on a scale where unrelated texts have 0."""
+    rows = len(data.ids)
+    if query.vector is None or not len(data.vectors):
+        return np.zeros(rows, np.float32)
+    cosines = data.vectors[:rows] @ np.asarray(query.vector, np.float32)
+    return np.clip((cosines - data.unrelated) / (1 - data.unrelated), 0, 1).astype(np.float32)
+
+
+def _best(data: Data, total: Floats, enough: Bools, number: int) -> Ints:
+    """The rows with the highest totals, best first, ties by id."""
+    rows = np.flatnonzero(enough)
+    if len(rows) > number:
+        least = np.partition(total[rows], len(rows) - number)[len(rows) - number]
+        rows = rows[total[rows] >= least]
+    order = sorted(rows.tolist(), key=lambda row: (-total[row], data.ids[row]))
+    return np.array(order[:number], np.int64)
+
+
+def _without_copies(data: Data, rows: Ints, top_k: int) -> tuple[list[int], int]:
+    """The first top_k rows that do not say in the same words what a better one says, and how many were passed over.
+
+    Source   Carbonell & Goldstein 1998, "The use of MMR", of which only the limit case is kept: the same again is no
+             second hit, and nothing else loses its place ("3 cats" and "4 cats" lie closer than any measure tells).
+    """
+    kept: list[int] = []
+    said: set[tuple[int, int]] = set()
+    repeated = 0
+    for row in rows.tolist():
+        if len(kept) == top_k:
+            break
+        words = (int(data.columns.words[row]), int(data.columns.speaker[row]))
+        if words in said:
+            repeated += 1
+        else:
+            kept.append(row)
+            said.add(words)
+    return kept, repeated
+
+
+def explain(hit: Ranked) -> Iterator[str]:
+    """The parts of a hit's score, the largest first, one line each."""
+    for name, part in sorted(hit.parts.items(), key=lambda item: (-abs(item[1]), item[0])):
+        yield f"{part:+.3f} {name}"
