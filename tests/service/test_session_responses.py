@@ -193,9 +193,10 @@ def play(said: list[Said], *, binding: bool = False, **options: Any) -> tuple[Bo
     return alice, session, StrictUpstream("responses", scripted(said), sheet=SHEET, binding=binding)
 
 
-def test_answers_that_were_left_out_between_replies_are_put_back() -> None:
-    """Without them the items of two replies stand together, and each must be known again."""
-    _, session, upstream = play([*SCRIPT[:2], Said("Yes.")])
+@pytest.mark.parametrize("text", ["In [[mem:city]].", "I know it."])
+def test_answers_that_were_left_out_between_replies_are_put_back(text: str) -> None:
+    """Without them the items of two replies stand together, and each must be known again, with its reasoning."""
+    _, session, upstream = play([SCRIPT[0], Said(text, thinking="Found."), Said("Yes.")])
     items: list[Any] = [{"role": "user", "content": "Where do I live?"}]
     reply = session.complete(upstream, items)
     items += [item for item in reply.messages if item.get("type") != "function_call_output"]

@@ -78,9 +78,11 @@ class OpenAIResponses:
         return items[: last + 1]
 
     def parted(self, message: Message) -> Iterator[tuple[Message, Message]]:
-        """See `Shape`."""
+        """See `Shape`; reasoning stays with what it led to."""
         items = _items(message)
         for at in range(len(items) - 1, 0, -1):
+            if is_reasoning(items[at - 1]):
+                continue
             yield {**message, OUTPUT: items[:at]}, {**message, OUTPUT: items[at:]}
 
     def split_system(self, messages: Sequence[Message], system: str) -> tuple[list[Message], list[Message]]:
