@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Final
 
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
+_FRESH: Final = r"(?<![\u3400-\u9fff])"
 _QUESTION: Final = re.compile(
     r"[?？]|什么|谁|哪|怎么|多少|[吗呢]|几[个点次号]"
     r"|(?<![^\W_])(?:what|who|whose|which|how|where|when|why|tell me|remind)(?![^\W_])"
@@ -55,5 +56,5 @@ def _phrases() -> dict[str, re.Pattern[str]]:
 
 def _pattern(phrases: Sequence[str]) -> re.Pattern[str]:
     latin = [re.escape(phrase).replace(r"\ ", r"\s+") for phrase in phrases if not _HAN.search(phrase)]
-    han = [re.escape(phrase) for phrase in phrases if _HAN.search(phrase)]
+    han = [_FRESH + re.escape(each[1:]) if each[0] == "^" else re.escape(each) for each in phrases if _HAN.search(each)]
     return re.compile("|".join([rf"(?<![^\W_])(?:{'|'.join(latin)})(?![^\W_])", *han]))
