@@ -28,6 +28,18 @@ def test_a_long_body_is_found_among_many_short_messages(talk: NewTalk, wire: Wir
     assert "FILE-1039" in one.replies[-2].receipts[0].shown
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_split_value_is_found_among_many_short_ones(talk: NewTalk, alice: BoundScope, language: str) -> None:
+    days = [LONG[language].format(day) for day in range(400)]
+    alice.write("diary", "".join([*days[:200], FACT[language], *days[200:]]), split=True)
+    for number in range(40):
+        alice.write(f"part{number}", SHORT[language].format(number), policy="by_handle")
+    one = talk()
+    one.turn("Find it", call("mem_search", query=QUERY[language]), "Found.")
+    name, tokens = one.replies[0].receipts[0].shown.splitlines()[0].split()
+    assert (name, int(tokens) > 4000) == ("diary", True)
+
+
 @pytest.mark.parametrize(("name", "question"), [("tone", "What is my tone?"), ("语气", "我的语气是什么？")])
 def test_a_standing_wish_written_after_the_head_is_shown_when_asked_for(
     talk: NewTalk, alice: BoundScope, name: str, question: str

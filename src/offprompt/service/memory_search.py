@@ -33,10 +33,11 @@ class MemorySearch:
         A `never` slot is found by its name only, and only if it is usable somewhere; what foreign text wrote is marked.
         """
         index, lines = TextIndex[tuple[str, int]](), dict[str, str]()
-        for slot in self.turn.stored:
-            if (slot.policy != "never" or slot.allow) and not self._is_part(slot):
-                value = [] if slot.policy == "never" else [text_of(slot.value)]
-                index.add((slot.name, 0), " ".join([slot.name, slot.name.replace("_", " "), *slot.tags, *value]))
+        for slot in self.turn.slots.list():
+            if slot.policy != "never" or slot.allow:
+                value = "" if slot.policy == "never" else text_of(slot.value)
+                for at, piece in enumerate(_passages(value)):
+                    index.add((slot.name, at), " ".join([slot.name, slot.name.replace("_", " "), *slot.tags, piece]))
                 line = slot_line(self.turn, slot)
                 lines[slot.name] = unverified(line, self.turn.language) if slot.trust == "tool" else line
         texts = {f"@{entry.key[:ID_CHARS]}": (entry.kind, entry.text) for entry in self.departed if entry.text}
@@ -56,10 +57,6 @@ class MemorySearch:
                 lines[name] = f"{name} {kind}: {' '.join(found.split())}"
             hits.append((name, lines[name]))
         return hits
-
-    def _is_part(self, slot: Slot) -> bool:
-        head, _, number = slot.name.rpartition(".")
-        return number.isdigit() and any(each.name == head and each.parts >= int(number) for each in self.turn.stored)
 
 
 def _passages(text: str) -> Iterator[str]:
