@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from offprompt.recall.text import TextIndex, snippet
-from offprompt.records import JournalEntry, Slot, text_of
+from offprompt.records import JournalEntry, text_of
 from offprompt.service.heads import slot_line
 from offprompt.service.leak_guard import stored_text
 from offprompt.service.turn import Turn
