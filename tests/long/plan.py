@@ -19,14 +19,17 @@ Kind: TypeAlias = Literal[
 LABELS: Final[dict[Language, dict[str, tuple[str, ...]]]] = {
     "en": {
         "app": ("locker number", "train seat", "city", "tone", "standing order"),
+        "before": ("badge number",),
         "own": ("gate code", "name", "favourite tea", "parking place", "packing list"),
     },
     "zh": {
         "app": ("储物柜号", "车次座位", "会议地点", "语气", "长期订单"),
+        "before": ("工牌号",),
         "own": ("门禁码", "名字", "最爱的茶", "停车位", "行李清单"),
     },
 }
-"""Facts that the application writes, and those that the user states; the last of each is long."""
+"""Facts that the application writes, that an earlier session's model wrote, that the user states; the last of `app` and
+of `own` is long."""
 
 NAMES: Final[dict[Language, tuple[str, ...]]] = {
     "en": ("heron", "falcon", "stork", "lapwing", "magpie", "swift", "plover", "osprey", "curlew", "wren", "merlin"),
@@ -68,7 +71,8 @@ class _Maker:
         """A turn of that kind, with a label that comes by turns."""
         zh = self.language == "zh"
         if kind in ("set", "ask"):
-            label = self._turn(kind, LABELS[self.language]["app"])
+            labels = LABELS[self.language]
+            label = self._turn(kind, labels["app"] if kind == "set" else (*labels["before"], *labels["app"]))
             text = f"我的{label}是什么？" if zh else f"What is my {label}?"
             # The application writes it; the user speaks of something else.
             return Planned(
@@ -150,6 +154,16 @@ def planned(folder: Path, language: Language, *, turns: int, seed: int, secrets:
     maker = _Maker(language, dice, logged, secrets)
     kinds, logs = itertools.cycle(ROUND), itertools.cycle(logged)
     return [maker.planted(next(kinds)) if at % EVERY == 0 else _from_log(next(logs)) for at in range(turns)]
+
+
+def stated_before(language: Language) -> list[Planned]:
+    """What the user states in an earlier session."""
+    texts = {"en": "My {0} is Ashford-{1}.", "zh": "我的{0}是白桦林{1}。"}
+    values = {"en": "Ashford-{0}", "zh": "白桦林{0}"}
+    return [
+        Planned("state", texts[language].format(label, 900 + at), (), label, values[language].format(900 + at))
+        for at, label in enumerate(LABELS[language]["before"])
+    ]
 
 
 def _from_log(turn: LoggedTurn) -> Planned:

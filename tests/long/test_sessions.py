@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ from offprompt.testing.strict import StrictUpstream
 from offprompt.wire.prices import builtin_sheets, sheet_for
 from offprompt.wire.profiles import SHAPES
 from tests.long.hands import OtherHand, OwnHand
-from tests.long.plan import Language, Planned, planned
+from tests.long.plan import Language, Planned, planned, stated_before
 from tests.long.play import TOKEN, Model, Play
 from tests.long.watch import Watch, Wire
 from tests.service.canary import STORED, forms, plant
@@ -95,7 +95,13 @@ def played(run: Run, data: Path, path: Path, *, turns: int) -> Generator[tuple[P
         plant(scope)
         scope.write("desk_token", TOKEN, policy="never")
         scope.slots.allow("desk_token", "sign_in", "token")
-        one = started(run, memory, clock, path, sorted({*names, "send_note", "sign_in", "open_file"}))
+        tools = sorted({*names, "send_note", "sign_in", "open_file"})
+        earlier = started(replace(run, stand_in="caller", processes=False), memory, clock, path, tools, "s0")
+        for turn in stated_before(run.language):
+            earlier.turn(turn)
+        one = started(run, memory, clock, path, tools)
+        one.known.update(earlier.known)
+        one.watch.values.update(earlier.known)
         try:
             yield one, plan
         finally:
@@ -115,7 +121,9 @@ def memory_of(run: Run, path: Path) -> Generator[tuple[Offprompt, MovedClock | N
         yield memory, clock
 
 
-def started(run: Run, memory: Offprompt, clock: MovedClock | None, path: Path, names: list[str]) -> Play:
+def started(
+    run: Run, memory: Offprompt, clock: MovedClock | None, path: Path, names: list[str], session_id: str = "s1"
+) -> Play:
     model = MODELS[run.wire]
     options: dict[str, Any] = {
         "model": model,
@@ -125,7 +133,7 @@ def started(run: Run, memory: Offprompt, clock: MovedClock | None, path: Path, n
         "tools": [tool(name, run.wire) for name in names],
     }
     scope = memory.scope(user="ann")
-    session = scope.session("s1", **options)
+    session = scope.session(session_id, **options)
     speaker = Model(STAND_INS[run.stand_in](run.wire), thinks=run.binding)
     sheet = sheet_for(model, builtin_sheets())
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 2048}} if run.binding else {}
@@ -133,7 +141,7 @@ def started(run: Run, memory: Offprompt, clock: MovedClock | None, path: Path, n
         run.wire,
         memory,
         scope,
-        [OwnHand(session), OtherHand(path, "ann", "s1", options)] if run.processes else [OwnHand(session)],
+        [OwnHand(session), OtherHand(path, "ann", session_id, options)] if run.processes else [OwnHand(session)],
         StrictUpstream(run.wire, speaker, sheet=sheet, binding=run.binding),
         speaker,
         Watch(run.wire, model, window=8000 if "window" in run.policy else None, context=CONTEXT[run.wire]),
