@@ -18,9 +18,7 @@ def sign_thinking(body: Mapping[str, Any], thought: str) -> str:
 
     Cache marks do not count, and text is the same as a text block.
     """
-    messages = [_plain(as_dict(each) or {}) for each in as_list(body.get("messages")) or []]
-    before = [body.get("tools") or [], _text_blocks(body.get("system")), messages]
-    return _digest(["anthropic", loose(before), thought])
+    return _signature(_chain(body)[-1], thought)
 
 
 def sign_reasoning(body: Mapping[str, Any], items: Sequence[Mapping[str, Any]], thought: str) -> str:
@@ -31,9 +29,11 @@ def sign_reasoning(body: Mapping[str, Any], items: Sequence[Mapping[str, Any]], 
 def thinking_faults(body: Mapping[str, Any]) -> list[Fault]:
     """Thinking that does not stand behind what it was made with, or is missing where it must stand.
 
+    Cost     O(request), however many thoughts it holds.
     Source   Anthropic's page on extended thinking: signed blocks are passed back as they came, and within a tool loop
              the answer that called begins with its thinking.
     """
+    chain = _chain(body)
     faults: list[Fault] = []
     messages = [as_dict(each) or {} for each in as_list(body.get("messages")) or []]
     for at, message in enumerate(messages):
@@ -43,7 +43,7 @@ def thinking_faults(body: Mapping[str, Any]) -> list[Fault]:
         thoughts = [(place, block) for place, block in enumerate(blocks) if block.get("type") in THOUGHT]
         for place, block in thoughts:
             given, thought = block.get("signature", block.get("data")), str(block.get("thinking", ""))
-            if given != sign_thinking({**body, "messages": messages[:at]}, thought):
+            if given != _signature(chain[at], thought):
                 where = f"messages.{at}.content.{place}"
                 faults.append(Fault(f"{where}: Invalid `signature` in `{block['type']}` block", where))
         calls = any(block.get("type") == "tool_use" for block in blocks)
@@ -78,6 +78,18 @@ def _in_loop(later: Iterable[Mapping[str, Any]]) -> bool:
         or any((as_dict(block) or {}).get("type") == "tool_result" for block in as_list(message.get("content")) or [])
         for message in later
     )
+
+
+def _chain(body: Mapping[str, Any]) -> list[str]:
+    """A digest of what stands before each message, and of the whole."""
+    chain = [_digest(loose([body.get("tools") or [], _text_blocks(body.get("system"))]))]
+    for message in as_list(body.get("messages")) or []:
+        chain.append(_digest([chain[-1], loose(_plain(as_dict(message) or {}))]))
+    return chain
+
+
+def _signature(before: str, thought: str) -> str:
+    return _digest(["anthropic", before, thought])
 
 
 def _plain(message: Mapping[str, Any]) -> dict[str, Any]:
