@@ -150,8 +150,7 @@ class Caller(Reader):
         if value is not None:
             return Said(answer(wish, value))
         if not seen.answered:
-            query = f"{wish.label}的编号是" if wish.chinese else f"reference of the {wish.label} is"
-            return Said(calls=(SaidCall("mem_search", {"query": query}),))
+            return Said(calls=(SaidCall("mem_search", {"query": wish.label}),))
         hits = re.findall(r"^(@\w+) ", seen.answered[0], re.MULTILINE)
         looked = len(seen.answered) - 1
         if looked >= min(len(hits), MAX_LOOKS):
