@@ -9,7 +9,7 @@ import tracemalloc
 import pytest
 
 from offprompt.testing.leaks import ENCODINGS
-from offprompt.wire.fingerprints import RUN, Fingerprints
+from offprompt.wire.fingerprints import GRAM, RUN, Fingerprints
 from offprompt.wire.folding import Places, fold
 from offprompt.wire.leaks import Leak, LeakIndex, find_values, unproven
 from offprompt.wire.thresholds import provable
@@ -202,14 +202,20 @@ def test_ten_thousand_changes_leave_what_is_there_and_no_more_memory() -> None:
 
 def test_a_run_as_long_as_promised_is_never_missed() -> None:
     rng = random.Random(9)  # noqa: S311
+
+    def folded(size: int) -> bytes:
+        return bytes(rng.choices(range(0x21, 0x100), k=size))
+
     for trial in range(600):
-        shared = rng.randbytes(RUN)
-        stored = rng.randbytes(rng.randrange(40)) + shared + rng.randbytes(rng.randrange(40))
-        scanned = rng.randbytes(rng.randrange(61_400, 61_500) if trial % 20 == 0 else rng.randrange(60)) + shared
+        shared = folded(RUN)
+        stored = folded(rng.randrange(40)) + shared + folded(rng.randrange(40))
+        scanned = folded(rng.randrange(61_400, 61_500) if trial % 20 == 0 else rng.randrange(60)) + shared
         prints = Fingerprints()
-        prints.add(stored)
-        met = [at for at in prints.candidates(scanned) for _ in prints.places(scanned[at : at + 8])]
-        assert [at for at in met if len(scanned) - RUN <= at <= len(scanned) - 8], trial
+        for text in (folded(rng.randrange(40)), stored, folded(rng.randrange(40))):
+            prints.add(text)
+        where = stored.index(shared) - scanned.index(shared)
+        met = [at for at, number, place in prints.meetings(scanned) if (number, place) == (1, at + where)]
+        assert [at for at in met if len(scanned) - RUN <= at <= len(scanned) - GRAM], trial
 
 
 def test_clean_text_has_no_leak() -> None:

@@ -1,71 +1,70 @@
-"""Which stored texts share a run of bytes with another text: rolling fingerprints, sampled so that none is missed.
+"""Which stored texts share a run of bytes with another text: fingerprints at sampled places, so that none is missed.
 
-Guarantee   a run of `RUN` bytes that a stored text shares with the scanned one is met by `candidates`.
-Sampling    stored texts are fingerprinted at every third byte, scanned ones at three neighbouring bytes of every 15:
-            whatever the offset between the two, one pair of positions falls together in each 15 bytes. A difference
+Guarantee   a run of `RUN` bytes that a stored text shares with the scanned one is met by `meetings`.
+Sampling    stored texts are fingerprinted at every sixth byte, scanned ones at six neighbouring bytes of every 12:
+            whatever the offset between the two, one pair of places falls together in each 12 bytes. A difference
             cover (Colbourn & Ling 2000; Burkhardt & Kärkkäinen 2003) in the place of winnowing's local minima
-            (Schleimer, Wilkerson & Aiken 2003): the same guarantee, and the positions need no search.
-Hash        multiply-shift (Dietzfelbinger et al. 1997) of 8 bytes; all positions of a chunk at once, each in a lane of
-            15 bytes of one big integer, wide enough for the product.
+            (Schleimer, Wilkerson & Aiken 2003): the same guarantee, and the places need no search.
+Hash        multiply-shift (Dietzfelbinger et al. 1997) of 11 bytes, as two words that overlap, to 36 bits.
 Filter      three bits of one byte a fingerprint (a Bloom filter blocked to a byte; Putze, Sanders & Singler 2007).
+Table       words of hash and place in sorted arrays, merged as they grow (O'Neil, Cheng, Gawlick & O'Neil 1996).
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import combinations
-from operator import itemgetter
-from struct import Struct
-from typing import Final
+from typing import Final, TypeAlias
 
-GRAM: Final = 8
-STRIDE: Final = 3
-LANE: Final = 15
+import numpy as np
+from numpy.typing import NDArray
+
+from offprompt.errors import LimitError
+
+GRAM: Final = 11
+STRIDE: Final = 6
+LANE: Final = 12
+WORD: Final = 8
 RUN: Final = LANE + GRAM - 1
-LANES: Final = 4096
-CHUNK: Final = LANES * LANE
-MULTIPLIER: Final = 0xD6E8FEB86659FD
-SHIFT: Final = 40
-# Up to here a filter has eight bytes for each fingerprint; larger ones save memory and let more pass in vain.
-ROOMY_BITS: Final = 25
-SMALL: Final = 6000
+PLACE_BITS: Final = 28
 MAX_WALK: Final = 512
-FIRST_BITS: Final = 14
+FIRST_BITS: Final = 12
+# Texts wait until there are so many bytes that arrays pay, or until something is looked for.
+MAX_WAITING: Final = 1 << 20
+# An array that is not this many times larger than the next is merged with it.
+GROWTH: Final = 4
+# So many places of a scanned text are followed at once, since each may stand in hundreds of stored ones.
+BLOCK: Final = 256
 
-_ONES: Final = int.from_bytes((b"\1" + bytes(LANE - 1)) * (LANES + 1), "little")
-_GRAMS: Final = tuple(_ONES * ((1 << 64) - 1) << 8 * place for place in range(STRIDE))
-_WORDS: Final = tuple(_ONES * 0xFFFFFFFF << 32 * place for place in range(STRIDE))
-_SIZE: Final = (LANES + 1) * LANE
-_LAYOUT: Final = Struct("<" + "3I3x" * LANES + f"{LANE}x")
-_PATTERNS: Final = bytes(
-    [sum(1 << bit for bit in bits) for bits in combinations(range(8), 3)] * 5,
-)[:256]
+Words: TypeAlias = NDArray[np.uint64]
+Numbers: TypeAlias = NDArray[np.int64]
 
-
-def bits_for(size: int) -> int:
-    """The `bits` of a table that takes texts of that many bytes in all without being full."""
-    roomy, tight = (8 * size // STRIDE).bit_length(), (2 * size // STRIDE).bit_length()
-    return max(FIRST_BITS, min(roomy, ROOMY_BITS), tight)
+_MULTIPLIERS: Final = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_PLACE: Final = np.uint64((1 << PLACE_BITS) - 1)
+_PLACE_SHIFT: Final = np.uint64(PLACE_BITS)
+_PATTERNS: Final = np.array(
+    ([sum(1 << bit for bit in bits) for bits in combinations(range(8), 3)] * 5)[:256], dtype=np.uint8
+)
+# Between texts, and around them all: no gram and no run reaches over it. A multiple of the stride.
+_GAP: Final = bytes((RUN // STRIDE + 2) * STRIDE)
 
 
 class Fingerprints:
     """Fingerprints of folded texts by number; texts are added one after the other.
 
-    Memory   5 bytes for each third byte of the texts, and for filter and chains 2.5 to 20 more. The texts
-             themselves are not kept.
+    Memory   8 bytes for each sixth byte of the texts, and 2 to 4 for the filter. The texts themselves are not kept,
+             but for those of the last megabyte that wait for the next `meetings`.
     Not safe for use by several threads at once.
     """
 
-    def __init__(self, *, bits: int = FIRST_BITS) -> None:
-        self.bits = bits
-        self._filter = bytearray(1 << bits)
-        self._heads = array("I", bytes(4 << (bits - 4)))
-        self._next = array("I", [0])
-        self._tags = bytearray(1)
-        self._starts = array("I")
-        self._mask = _ONES * ((1 << bits) - 1) * (1 | 1 << 32 | 1 << 64)
+    def __init__(self) -> None:
+        self._starts = array("Q")
+        self._end = 0
+        self._waiting: list[bytes] = []
+        self._waiting_from = 0
+        self._sorted: list[Words] = []
+        self._filter = np.zeros(1 << FIRST_BITS, np.uint8)
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -73,114 +72,147 @@ class Fingerprints:
     @property
     def bytes(self) -> int:
         """Memory held, in bytes."""
-        arrays = (self._heads, self._next, self._starts)
-        return sum(a.buffer_info()[1] * a.itemsize for a in arrays) + len(self._filter) + len(self._tags)
-
-    @property
-    def full(self) -> bool:
-        """Whether the filter holds so much that a table with more bits pays."""
-        return len(self._next) > len(self._filter) // (8 if self.bits < ROOMY_BITS else 2)
+        waiting = sum(map(len, self._waiting))
+        return sum(words.nbytes for words in self._sorted) + self._filter.nbytes + 8 * len(self._starts) + waiting
 
     def add(self, folded: bytes) -> None:
-        """Takes in a text under the next number. Under 1 µs a byte."""
-        first = len(self._next)
-        self._starts.append(first)
-        bits, seen, heads, following, tags = self.bits, self._filter, self._heads, self._next, self._tags
-        slots = (1 << bits) - 1
-        for at in range(0, len(folded) - GRAM + 1, STRIDE):
-            word = int.from_bytes(folded[at : at + GRAM], "little") * MULTIPLIER >> SHIFT
-            slot = word & slots
-            seen[slot] |= _PATTERNS[word >> 24 & 255]
-            bucket, tag = slot >> 4, word >> 32 & 255
-            last = heads[bucket]
-            if last >= first and tags[last] == tag and _alike(folded, at, (last - first) * STRIDE):
-                following.append(0)
-            else:
-                following.append(last)
-                heads[bucket] = len(following) - 1
-            tags.append(tag)
+        """Takes in a text under the next number. About 40 ns a byte, most of it when they are looked for next.
 
-    def candidates(self, folded: bytes) -> Iterator[int]:
-        """Positions of the text whose 8 bytes are likely to stand at a fingerprinted place of a stored text."""
-        if len(folded) < SMALL:
-            yield from self._few(folded)
-            return
-        for start in range(0, len(folded), CHUNK):
-            lanes = min(LANES, -(-(len(folded) - start) // LANE))
-            hits = self._hits(folded[start : start + CHUNK + LANE], lanes)
-            at = hits.find(0)
-            while at >= 0:
-                position = start + at // STRIDE * LANE + at % STRIDE
-                if position + GRAM <= len(folded):
-                    yield position
-                at = hits.find(0, at + 1)
+        Raises LimitError over 1.3 GB of texts; nothing is changed then.
+        """
+        padded = folded + _GAP[: len(_GAP) - len(folded) % STRIDE]
+        end = self._end + len(padded) // STRIDE
+        if end >> PLACE_BITS:
+            raise LimitError(
+                "texts to look for leaks of",
+                used=end * STRIDE,
+                limit=STRIDE << PLACE_BITS,
+                unit="bytes",
+                way_out="use several indexes",
+            )
+        self._starts.append(self._end)
+        self._waiting.append(padded)
+        self._end = end
+        if (end - self._waiting_from) * STRIDE > MAX_WAITING:
+            self._take_in()
 
-    def _few(self, folded: bytes) -> Iterator[int]:
-        """The same one by one, for texts that are not worth the arithmetic on a whole chunk."""
-        slots = (1 << self.bits) - 1
-        for lane in range(0, len(folded) - GRAM + 1, LANE):
-            for at in range(lane, min(lane + STRIDE, len(folded) - GRAM + 1)):
-                word = int.from_bytes(folded[at : at + GRAM], "little") * MULTIPLIER >> SHIFT
-                wanted = _PATTERNS[word >> 24 & 255]
-                if self._filter[word & slots] & wanted == wanted:
-                    yield at
+    def meetings(self, folded: bytes) -> Iterator[tuple[int, int, int]]:
+        """Where 11 bytes of the text are likely to stand in stored ones: position, text number, offset in that one.
 
-    def _hits(self, chunk: bytes, lanes: int) -> bytes:
-        """A byte for each scanned position, three a lane: 0 where the filter knows the fingerprint."""
-        number = int.from_bytes(chunk, "little")
-        # A product begins at its gram's byte; what of it spills into the next lane fills bytes that are free there.
-        words = (number & _GRAMS[0]) * MULTIPLIER >> SHIFT & _WORDS[0]
-        words |= (number & _GRAMS[1]) * MULTIPLIER >> SHIFT - 24 & _WORDS[1]
-        words |= (number & _GRAMS[2]) * MULTIPLIER << 48 - SHIFT & _WORDS[2]
-        wide = words.to_bytes(_SIZE, "little")
-        slots = _LAYOUT.unpack((words & self._mask).to_bytes(_SIZE, "little"))
-        found = bytes(itemgetter(*slots)(self._filter))
-        wanted = bytearray(len(found))
+        By position; at most `MAX_WALK` for each in each array, those of the newest texts first.
+        """
+        self._take_in()
+        lanes = -(-len(folded) // LANE)
+        padded = folded + bytes(LANE + GRAM)
+        hashes = np.empty((STRIDE, lanes), np.uint64)
         for place in range(STRIDE):
-            wanted[place::STRIDE] = wide[4 * place + 3 : CHUNK : LANE]
-        have, want = int.from_bytes(found, "little"), int.from_bytes(wanted.translate(_PATTERNS), "little")
-        return (want & ~have).to_bytes(len(found), "little")[: lanes * STRIDE]
+            hashes[place] = _hashes(padded, place, LANE)[:lanes]
+        words = hashes.ravel()
+        known = self._known(words)
+        positions = known % lanes * LANE + known // lanes
+        order = np.argsort(positions)
+        positions, words = positions[order], words[known[order]]
+        for first in range(0, len(positions), BLOCK):
+            yield from self._places(positions[first : first + BLOCK], words[first : first + BLOCK])
 
-    def places(self, gram: bytes) -> list[tuple[int, int]]:
-        """Where the 8 bytes may stand: text number and offset, newest first, at most `MAX_WALK` steps."""
-        word = int.from_bytes(gram, "little") * MULTIPLIER >> SHIFT
-        tag, following, tags = word >> 32 & 255, self._next, self._tags
-        at = self._heads[(word & (1 << self.bits) - 1) >> 4]
-        found: list[tuple[int, int]] = []
-        steps = MAX_WALK
-        while at and steps:
-            if tags[at] == tag:
-                number = bisect_right(self._starts, at) - 1
-                found.append((number, (at - self._starts[number]) * STRIDE))
-            at = following[at]
-            steps -= 1
-        return found
+    def _known(self, words: Words) -> Numbers:
+        """Indices of the words that begin with the hash of a stored one."""
+        if not self._sorted:
+            return np.empty(0, np.int64)
+        slots, patterns = self._bits(words)
+        likely = np.flatnonzero((self._filter.take(slots, mode="clip") & patterns) == patterns)
+        # In order, neighbours look into the same memory.
+        likely = likely[np.argsort(words[likely])]
+        least = words[likely] & ~_PLACE
+        there = np.zeros(len(likely), np.bool_)
+        for stored in self._sorted:
+            first = stored.searchsorted(least)
+            there |= stored.take(first, mode="clip") & ~_PLACE == least
+        return likely[there]
+
+    def _bits(self, words: Words) -> tuple[Numbers, NDArray[np.uint8]]:
+        """For each word its byte of the filter, and the bits in it."""
+        slots = (words >> np.uint64(65 - len(self._filter).bit_length())).view(np.int64)
+        return slots, _PATTERNS.take((words >> _PLACE_SHIFT).astype(np.uint8), mode="clip")
+
+    def _places(self, positions: Numbers, words: Words) -> Iterator[tuple[int, int, int]]:
+        """The stored places of words that begin with the same hash."""
+        least = words & ~_PLACE
+        rows: list[tuple[int, int, int]] = []
+        for stored in reversed(self._sorted):
+            first = stored.searchsorted(least)
+            there = np.flatnonzero(stored.take(first, mode="clip") & ~_PLACE == least)
+            if not len(there):
+                continue
+            past = stored.searchsorted(least[there] | _PLACE, side="right")
+            sizes = np.minimum(past - first[there], MAX_WALK)
+            back = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            places = (stored[np.repeat(past, sizes) - 1 - back] & _PLACE).view(np.int64)
+            starts = np.frombuffer(self._starts, np.int64)
+            numbers = starts.searchsorted(places, side="right") - 1
+            offsets = (places - starts[numbers]) * STRIDE
+            met = np.repeat(positions[there], sizes)
+            rows += zip(met.tolist(), numbers.tolist(), offsets.tolist(), strict=True)
+        return iter(sorted(rows, key=_position) if len(self._sorted) > 1 else rows)
+
+    def _take_in(self) -> None:
+        """Puts the texts that wait into table and filter."""
+        if not self._waiting:
+            return
+        joined = b"".join([_GAP, *self._waiting, _GAP])
+        first, self._waiting, self._waiting_from = self._waiting_from, [], self._end
+        size = self._end - first
+        # Folded texts hold no byte 0, which is all that stands between them.
+        codes = np.frombuffer(joined, np.uint8)[len(_GAP) :]
+        places = np.flatnonzero((codes[: size * STRIDE : STRIDE] != 0) & (codes[GRAM - 1 :: STRIDE][:size] != 0))
+        words = _hashes(joined, len(_GAP), STRIDE)[places] & ~_PLACE | (places + first).astype(np.uint64)
+        words.sort()
+        words = self._sparse(words, joined, first)
+        if sum(map(len, self._sorted)) + len(words) > len(self._filter) // 2:
+            self._widen(sum(map(len, self._sorted)) + len(words))
+        self._mark(words)
+        while self._sorted and len(self._sorted[-1]) < GROWTH * len(words):
+            words = np.concatenate([self._sorted.pop(), words])
+            words.sort()
+        if len(words):
+            self._sorted.append(words)
+
+    def _sparse(self, words: Words, joined: bytes, first: int) -> Words:
+        """Without places of which all runs of `RUN` bytes over the gram stand over another of the text too.
+
+        Without it a text of one letter would stand at each of its places, and looking for it would be quadratic.
+        """
+        twice = np.flatnonzero(words[1:] & ~_PLACE == words[:-1] & ~_PLACE) + 1
+        own, other = ((words[at] & _PLACE).view(np.int64) for at in (twice, twice - 1))
+        starts = np.frombuffer(self._starts, np.int64)
+        alike = starts.searchsorted(own, side="right") == starts.searchsorted(other, side="right")
+        grams = _words(joined, 0, 1)
+        for around in (*range(GRAM - RUN, RUN - WORD, WORD), RUN - WORD):
+            at = len(_GAP) - first * STRIDE + around
+            alike &= grams[own * STRIDE + at] == grams[other * STRIDE + at]
+        return np.delete(words, twice[alike])
+
+    def _widen(self, size: int) -> None:
+        self._filter = np.zeros(1 << max(FIRST_BITS, (2 * size - 1).bit_length()), np.uint8)
+        for words in self._sorted:
+            self._mark(words)
+
+    def _mark(self, words: Words) -> None:
+        slots, patterns = self._bits(words)
+        np.bitwise_or.at(self._filter, slots, patterns)
 
 
-def _alike(folded: bytes, at: int, other: int) -> bool:
-    """Whether all runs of `RUN` bytes over the gram at one place stand over the other too: then one entry serves both.
-
-    Without it a text of one letter would be one chain, and looking for it quadratic.
-    """
-    before, after = RUN - GRAM, RUN
-    return other >= before and folded[at - before : at + after] == folded[other - before : other + after]
+def _hashes(raw: bytes, first: int, step: int) -> Words:
+    """Of the gram at each step, in the upper bits."""
+    words = _words(raw, first, step) * _MULTIPLIERS[0]
+    after = _words(raw, first + GRAM - WORD, step) * _MULTIPLIERS[1]
+    return words[: len(after)] + after
 
 
-def common_start(left: bytes, i: int, right: bytes, j: int) -> int:
-    """How many bytes from those positions on are the same."""
-    size, block, limit = 0, 64, min(len(left) - i, len(right) - j)
-    while block:
-        while size + block <= limit and left[i + size : i + size + block] == right[j + size : j + size + block]:
-            size += block
-        block >>= 1
-    return size
+def _words(raw: bytes, first: int, step: int) -> Words:
+    """The 8 bytes at each step as a number, little end first; a view."""
+    return np.ndarray(((len(raw) - WORD - first) // step + 1,), "<u8", raw, offset=first, strides=(step,))
 
 
-def common_end(left: bytes, i: int, right: bytes, j: int) -> int:
-    """How many bytes before those positions are the same."""
-    size, block, limit = 0, 64, min(i, j)
-    while block:
-        while size + block <= limit and left[i - size - block : i - size] == right[j - size - block : j - size]:
-            size += block
-        block >>= 1
-    return size
+def _position(row: tuple[int, int, int]) -> int:
+    return row[0]

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from offprompt.wire.encoded import decoded_runs
-from offprompt.wire.fingerprints import GRAM, RUN, Fingerprints, bits_for, common_end, common_start
 from offprompt.wire.folding import Places, fold
-from offprompt.wire.short_values import ShortValues
 from offprompt.wire.thresholds import PROVABLE_CHARS, WHOLE_CHARS, chars, doubled, enough, provable
 
-# A run of 32 characters rarely folds to fewer bytes than the fingerprints guarantee; those that do are found by luck.
-MIN_RUN: Final = RUN - 4
-
-MAX_VAIN: Final = 16
+if TYPE_CHECKING:
+    from offprompt.wire.runs import Run, Stored, StoredRuns
 
 _SPACE: Final = re.compile(r"[\s+]|\\+[nrt]|%(?:25)*(?:20|0[9ADad])")
 _SPACE_BEFORE: Final = re.compile(rf"(?:{_SPACE.pattern})\Z")
@@ -44,26 +39,6 @@ class Leak:
     whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    name: str
-    text: str
-    secret: bool
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Folded bytes [start, end) of the text are those from `at` on of the stored one, or with a form its encoding."""
-
-    stored: _Stored
-    start: int
-    end: int
-    at: int
-    form: str = ""
-    whole: bool = False
-
-
 class LeakIndex:
     """Values to look for; kept up to date as values and bodies come and go.
 
@@ -71,17 +46,15 @@ class LeakIndex:
              as two).
     Parts    32 characters, or 12 Han, or a mixture of both to that measure; a run of spaces counts as one character.
              Found without fail where 22 bytes of them (UTF-8) are neither spaces nor dashes; below, mostly.
-    Memory   2.5 bytes for each byte of 40 MB of text (up to 7 of small sets), and a reference to the text itself.
-    Cost     `add` under 1 µs a byte. `find`: see docs/leaks.md; `python bench/leaks.py` prints it.
+    Memory   1.6 to 2 bytes for each byte of text, and a reference to the text itself.
+    Cost     `add` 0.1 µs a byte. `find`: see docs/leaks.md; `python bench/leaks.py` prints it.
     Not safe for use by several threads at once.
     """
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
-        self._by_name: dict[str, _Stored] = {}
-        self._by_number: list[_Stored | None] = []
+        self._by_name: dict[str, Stored] = {}
+        self._runs = _no_runs()
         self._dead = 0
-        self._prints = Fingerprints(bits=bits_for(sum(map(len, (values or {}).values()))))
-        self._short = ShortValues()
         for name, text in (values or {}).items():
             self.add(name, text)
 
@@ -94,7 +67,7 @@ class LeakIndex:
     @property
     def bytes(self) -> int:
         """Memory of the fingerprints, in bytes; the texts themselves belong to the caller."""
-        return self._prints.bytes
+        return self._runs.bytes
 
     @property
     def unproven(self) -> tuple[str, ...]:
@@ -104,26 +77,17 @@ class LeakIndex:
     def add(self, name: str, text: str, *, secret: bool = False) -> None:
         """Looks for the text from now on; in place of what had the name. secret: of a `never` slot."""
         self.remove(name)
-        one = _Stored(name, text, secret, len(self._by_number))
-        self._by_name[name] = one
-        self._by_number.append(one)
-        folded = fold(text)
-        self._prints.add(folded)
-        if provable(text) and len(folded) < RUN:
-            self._short.add(one.number, text, folded)
-        if self._prints.full:
-            self._rebuild()
+        self._by_name[name] = self._runs.add(name, text, secret=secret)
 
     def remove(self, name: str) -> None:
         """Forgets a name; one that is not there is no error."""
         one = self._by_name.pop(name, None)
         if one is None:
             return
-        self._by_number[one.number] = None
-        self._short.remove(one.number)
+        self._runs.remove(one)
         self._dead += 1
         if self._dead > 64 and self._dead > len(self._by_name):
-            self._rebuild()
+            self._without_dead()
 
     def find(self, text: str, *, ours: bool = False) -> list[Leak]:
         """The leaks in a text by place, each stretch under the value that has the most of it. ours: text that
@@ -131,78 +95,33 @@ class LeakIndex:
         """
         if not self._by_name or not text:
             return []
-        folded = fold(text)
-        found = self._leaks(text, folded, ours=ours)
-        for view in decoded_runs(text):
+        found = self._leaks(text, fold(text), ours=ours)
+        for view in decoded_runs(text.encode("utf-8", "surrogatepass")):
             decoded = view.raw.decode("utf-8", "surrogateescape")
             for leak in self._leaks(decoded, fold(decoded), ours=ours):
                 found.append(replace(leak, start=view.start, end=view.end, form=view.form))
         return _tidy(found)
 
     def _leaks(self, text: str, folded: bytes, *, ours: bool) -> list[Leak]:
-        runs = [*self._runs(folded), *self._short_runs(folded)]
+        runs = self._runs.find(folded)
         places = Places(text) if runs else None
         return [leak for run in runs if places and (leak := _leak(run, text, places, ours=ours))]
 
-    def _short_runs(self, folded: bytes) -> Iterator[_Run]:
-        for number, start, end, form in self._short.find(folded):
-            if one := self._by_number[number]:
-                yield _Run(one, start, end, 0, form)
-
-    def _runs(self, folded: bytes) -> list[_Run]:
-        """Runs of folded bytes that stand in a stored text too: whole, or `MIN_RUN` long and in no longer run."""
-        covered: dict[tuple[int, int], int] = {}
-        reach: dict[int, int] = {}
-        vain: Counter[tuple[int, int]] = Counter()
-        texts: dict[int, bytes] = {}
-        runs: list[_Run] = []
-        for position in self._prints.candidates(folded):
-            gram = folded[position : position + GRAM]
-            for number, at in self._prints.places(gram):
-                one = self._by_number[number]
-                # Two texts may share several runs here, each at its own offset of one to the other; in texts that
-                # repeat themselves there is one at each offset, and only the first few are followed.
-                if one is None or covered.get((number, at - position), 0) > position:
-                    continue
-                if vain[number, at] > MAX_VAIN and position < reach[number]:
-                    continue
-                stored = texts.get(number)
-                if stored is None:
-                    stored = texts[number] = fold(one.text)
-                if stored[at : at + GRAM] != gram:
-                    continue
-                before = common_end(folded, position, stored, at)
-                end = position + common_start(folded, position, stored, at)
-                covered[number, at - position] = end
-                vain[number, at] += end < reach.get(number, 0) + GRAM
-                reach[number] = max(end, reach.get(number, 0))
-                size = end - position + before
-                if size >= min(MIN_RUN, len(stored)):
-                    runs.append(_Run(one, position - before, end, at - before, whole=size == len(stored)))
-        return _longest(runs)
-
-    def _rebuild(self) -> None:
-        """Into tables of the size that the values need, without those that are gone."""
-        values = list(self._by_name.values())
-        bits = max(self._prints.bits + self._prints.full, bits_for(sum(len(one.text) for one in values)))
-        self._by_name, self._by_number, self._dead = {}, [], 0
-        self._prints, self._short = Fingerprints(bits=bits), ShortValues()
-        for one in values:
-            self.add(one.name, one.text, secret=one.secret)
+    def _without_dead(self) -> None:
+        """Builds anew what is looked for, without the fingerprints of what is gone."""
+        values = self._by_name.values()
+        self._runs, self._dead = _no_runs(), 0
+        self._by_name = {one.name: self._runs.add(one.name, one.text, secret=one.secret) for one in values}
 
 
-def _longest(runs: list[_Run]) -> list[_Run]:
-    """Those that are whole or reach over all before them that begin no later."""
-    kept: list[_Run] = []
-    reach = 0
-    for run in sorted(runs, key=lambda run: (run.start, -run.end)):
-        if run.whole or run.end > reach:
-            kept.append(run)
-        reach = max(reach, run.end)
-    return kept
+def _no_runs() -> StoredRuns:
+    # Imported here: NumPy takes 90 ms that only callers with values to look for pay.
+    from offprompt.wire.runs import StoredRuns  # noqa: PLC0415
+
+    return StoredRuns()
 
 
-def _leak(run: _Run, text: str, places: Places, *, ours: bool) -> Leak | None:
+def _leak(run: Run, text: str, places: Places, *, ours: bool) -> Leak | None:
     stored = run.stored.text
     start, end = places.span(run.start, run.end)
     if run.form:

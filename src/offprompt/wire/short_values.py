@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
 from typing import Final
+
+import numpy as np
 
 from offprompt.wire.encoded import encoded_forms
 from offprompt.wire.folding import fold
@@ -12,21 +13,25 @@ from offprompt.wire.folding import fold
 WORD: Final = 4
 # A pattern this long holds an aligned word of the text wherever it stands.
 MIN_PATTERN: Final = 2 * WORD - 1
-FEW: Final = 8
+TABLE_BITS: Final = 16
+
+_MULTIPLIER: Final = np.uint32(0x9E3779B1)
+_SHIFT: Final = np.uint32(32 - TABLE_BITS)
 
 
 class ShortValues:
     """Patterns of values by the numbers that the caller gives them.
 
-    Cost   `find` is 0.2 ms a pattern for 500 KB up to 8 patterns (two values); beyond, about 3 ms for any number of
-           them: one pass over the aligned words of the text, then a search for each pattern whose words are all there.
+    Cost   `find` takes 0.4 ns a byte for any number of patterns: one look at each aligned word of the text, and a
+           comparison where a pattern has that word.
+    Not safe for use by several threads at once.
     """
 
     def __init__(self) -> None:
         self._patterns: dict[bytes, dict[tuple[int, str], None]] = {}
         self._of: dict[int, list[bytes]] = {}
-        self._words: dict[bytes, list[frozenset[int]]] = {}
-        self._needles: frozenset[int] | None = None
+        self._words: dict[bytes, dict[tuple[int, bytes], None]] = {}
+        self._table: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None
 
     def add(self, number: int, text: str, folded: bytes) -> None:
         """Looks for a value: as it is (folded), and for the encoded forms of its UTF-8."""
@@ -36,8 +41,9 @@ class ShortValues:
             if len(pattern) >= MIN_PATTERN:
                 self._patterns.setdefault(pattern, {})[number, form] = None
                 self._of.setdefault(number, []).append(pattern)
-                self._words[pattern] = _aligned(pattern)
-        self._needles = None
+                for skipped in range(WORD):
+                    self._words.setdefault(pattern[skipped : skipped + WORD], {})[-skipped, pattern] = None
+        self._table = None
 
     def remove(self, number: int) -> None:
         """Looks for it no more; a number that is not there is no error."""
@@ -45,33 +51,39 @@ class ShortValues:
             keys = self._patterns.get(pattern, {})
             for key in [key for key in keys if key[0] == number]:
                 del keys[key]
-            if not keys:
-                self._patterns.pop(pattern, None)
-                self._words.pop(pattern, None)
-        self._needles = None
+            if keys or self._patterns.pop(pattern, None) is None:
+                continue
+            for skipped in range(WORD):
+                word = pattern[skipped : skipped + WORD]
+                del self._words[word][-skipped, pattern]
+                if not self._words[word]:
+                    del self._words[word]
+        self._table = None
 
     def find(self, folded: bytes) -> Iterator[tuple[int, int, int, str]]:
-        """(number, start, end, form) of each place; form is empty for the value as it is."""
-        for pattern in self._likely(folded):
-            at = folded.find(pattern)
-            while at >= 0:
-                for number, form in self._patterns[pattern]:
-                    yield number, at, at + len(pattern), form
-                at = folded.find(pattern, at + len(pattern))
+        """(number, start, end, form) of each place; form is empty for the value as it is. Where a pattern overlaps
+        itself, the first.
+        """
+        if not self._patterns:
+            return
+        past: dict[bytes, int] = {}
+        for at in self._likely(folded):
+            for before, pattern in self._words.get(folded[at : at + WORD], {}):
+                start = at + before
+                if start >= past.get(pattern, 0) and folded.startswith(pattern, start):
+                    past[pattern] = start + len(pattern)
+                    for number, form in self._patterns[pattern]:
+                        yield number, start, start + len(pattern), form
 
-    def _likely(self, folded: bytes) -> list[bytes]:
-        if len(self._patterns) <= FEW:
-            return list(self._patterns)
-        if self._needles is None:
-            self._needles = frozenset[int]().union(*(words for each in self._words.values() for words in each))
-        there = self._needles.intersection(array("I", folded[: len(folded) & -WORD]))
-        return [pattern for pattern, places in self._words.items() if any(words <= there for words in places)]
+    def _likely(self, folded: bytes) -> list[int]:
+        """Where aligned words of the text are those of a pattern, or hash as one does."""
+        if self._table is None:
+            self._table = np.zeros(1 << TABLE_BITS, np.bool_)
+            self._table[_hashes(b"".join(self._words))] = True
+        return (np.flatnonzero(self._table.take(_hashes(folded), mode="clip")) * WORD).tolist()
 
 
-def _aligned(pattern: bytes) -> list[frozenset[int]]:
-    """For each of the four ways to lie on the text's words: the words that the pattern then fills."""
-    ways: list[frozenset[int]] = []
-    for skipped in range(WORD):
-        rest = pattern[skipped:]
-        ways.append(frozenset(array("I", rest[: len(rest) & -WORD])))
-    return ways
+def _hashes(raw: bytes) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    """Multiply-shift (Dietzfelbinger et al. 1997) of each aligned word."""
+    words = np.frombuffer(raw, "<u4", len(raw) // WORD)
+    return ((words * _MULTIPLIER) >> _SHIFT).astype(np.intp)
