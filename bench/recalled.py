@@ -2,8 +2,8 @@
 
     python bench/recalled.py
 
-Reads the folder that OFFPROMPT_DATA names: airline agents twenty customers at a time, and long chats, each as one
-conversation of a session with the window of the default settings.
+Reads the folder that OFFPROMPT_DATA names: airline agents twenty customers at a time, long chats, and Chinese
+dialogues, each as one conversation of a session with the window of the default settings.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import offprompt
 from offprompt.service.session import Session
 from offprompt.testing import MovedClock
+from offprompt.testing.log_turns import log_turns
 
 CUSTOMERS = 20
 LOGS = 3
@@ -53,7 +54,7 @@ class Figures:
 
 
 def logs(folder: Path) -> Iterator[Log]:
-    """The logs of both sets."""
+    """The logs of all three sets."""
     runs = json.loads((folder / "tau-bench" / "gpt-4o-airline.json").read_text(encoding="utf-8"))
     for at in range(0, LOGS * CUSTOMERS, CUSTOMERS):
         chained = [each for run in runs[at : at + CUSTOMERS] for each in run["traj"] if each["role"] != "system"]
@@ -63,6 +64,10 @@ def logs(folder: Path) -> Iterator[Log]:
         answers = [{each["content"] for name in names for each in parts[name]} for names in chat["answer_session_ids"]]
         messages = [each for part in chat["haystack_sessions"] for each in part]
         yield Log(f"chat {number + 1}", messages, list(zip(chat["questions"], answers, strict=True)))
+    told: list[dict[str, Any]] = []
+    for turn in log_turns(folder, "zh"):
+        told += [{"role": "user", "content": turn.user}, {"role": "assistant", "content": turn.steps[-1].said.text}]
+    yield Log("dialogues zh", told)
 
 
 def measure(log: Log) -> Figures:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -36,6 +36,12 @@ def telling_words(text: str) -> int:
     for piece in _pieces(text):
         words += (sum(char not in _common().weak for char in piece) + 1) // 2 if _HAN.match(piece) else 1
     return words
+
+
+def words_of(terms: Sequence[str]) -> int:
+    """How many words terms stand for: pairs that overlap are parts of one."""
+    pairs = [term for term in terms if len(term) == 2 and _HAN.match(term)]
+    return len([term for term in terms if not _HAN.match(term)]) + len(set("".join(pairs))) // 2
 
 
 def is_weak(term: str) -> bool:

@@ -8,7 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from offprompt.recall.telling import coverage, is_weak, searchable_terms, telling_terms, telling_words, words_with
+from offprompt.recall.telling import (
+    coverage,
+    is_weak,
+    searchable_terms,
+    telling_terms,
+    telling_words,
+    words_of,
+    words_with,
+)
 from offprompt.recall.text import TextIndex, snippet
 from offprompt.records import JournalEntry
 from offprompt.service.leak_guard import stored_names, stored_text
@@ -27,20 +35,20 @@ BORROWED: Final = 0.5
 """How much a word of the turn before counts beside one of the user's own."""
 
 FLOOR: Final = 0.6
-"""How much of what a question is about a turn must hold, where it does not say outright that it refers back."""
-
 HIGH_FLOOR: Final = 0.8
-"""The same of words that ask for nothing. LOW_FLOOR: of words that refer back outright."""
-
 LOW_FLOOR: Final = 0.25
-HERE_SHARE: Final = 0.7
+"""How much of what a text is about a turn must hold, by weight: of a question, or of words that refer back; of words that
+ask for nothing; of a question that refers back outright."""
 
 MARGIN: Final = 0.05
-"""By how much it must beat what the request still holds, where the text does not refer back outright."""
+HERE_SHARE: Final = 0.7
+"""By how much it must beat what the request still holds; of that, how much it needs where the text refers back."""
 
 RARE_SHARE: Final = 0.03
 RARE_TEXTS: Final = 4
-"""A word in more than 3 % of the messages (and more than four) tells of the whole conversation, not of a turn."""
+RARE_WEAK: Final = 2
+"""A word in more than 3 % of the messages (and more than four) tells of the whole conversation, not of a turn; a Han pair
+that may be no word in more than two."""
 
 ASKED_WORDS: Final = 2
 TOLD_WORDS: Final = 3
@@ -48,6 +56,8 @@ TOLD_WORDS: Final = 3
 
 NEAR_BEST: Final = 0.75
 LOW_NEAR_BEST: Final = 0.5
+"""Turns that hold less than this part of what the best one holds stay away; the second where the text refers back."""
+
 MAX_TURNS: Final = 3
 MAX_FOUND: Final = 40
 LINE_TOKENS: Final = 60
@@ -193,7 +203,7 @@ class Recaller:
     def _floor(self, question: Question, here: float) -> float:
         """What a turn must cover; here: what a turn of the request covers."""
         if question.back:
-            return max(LOW_FLOOR, here * HERE_SHARE)
+            return max(LOW_FLOOR if question.asks else FLOOR, here * HERE_SHARE)
         return max(FLOOR if question.asks else HIGH_FLOOR, here + MARGIN)
 
     def _weights(self, question: Question) -> dict[str, float]:
@@ -223,11 +233,16 @@ class Recaller:
         """Whether the terms hold enough of the text's own words, one of them rare in the conversation."""
         index, own = self.journal.index, question.own or weights.keys()
         held = [term for term in own if term in terms]
-        if not question.back:
-            held = [term for term in held if not is_weak(term) and not term.isdigit()]
-        most = max(RARE_TEXTS, RARE_SHARE * len(index))
-        fewest = 1 if question.back else ASKED_WORDS if question.asks else TOLD_WORDS
-        return len(held) >= fewest and any(index.holders(term) <= most for term in held)
+        if question.back:
+            return any(index.holders(term) <= (RARE_WEAK if is_weak(term) else self._most) for term in held)
+        held = [term for term in held if not is_weak(term) and not term.isdigit()]
+        fewest = ASKED_WORDS if question.asks else TOLD_WORDS
+        return words_of(held) >= fewest and any(index.holders(term) <= self._most for term in held)
+
+    @property
+    def _most(self) -> float:
+        """In how many messages a telling word may stand."""
+        return max(RARE_TEXTS, RARE_SHARE * len(self.journal.index))
 
     def _lines(self, weights: Mapping[str, float], entries: Sequence[JournalEntry]) -> list[Hit]:
         """A turn's lines: what the user said, what the model said last, and others that tell what these do not."""
