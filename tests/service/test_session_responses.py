@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import openai
+import pydantic
 import pytest
 
 import offprompt
@@ -186,6 +187,25 @@ def test_the_clients_objects_come_back(server: StrictServer) -> None:
     last = server.requests[-1]["input"]
     assert [item["call_id"] for item in last if item.get("type") == "function_call_output"] == ["m1", "c1"]
     assert CITY not in json.dumps(last, ensure_ascii=False)
+
+
+class Place(pydantic.BaseModel):
+    city: str
+
+
+def test_parsed_replies_go_back_without_what_the_client_added() -> None:
+    with StrictServer(scripted([Said('{"city": "Ulm"}'), Said("Ulm."), Said("Yes.")])) as running:
+        _, session = opened()
+        items: list[Any] = [{"role": "user", "content": "Which city?"}]
+        answer = client(running).responses.parse(**session.prepare(items), text_format=Place)
+        assert answer.output_parsed == Place(city="Ulm")
+        reply = session.absorb(answer)
+        for back in (reply.messages, answer.output):
+            request = session.prepare([*items, *back, {"role": "user", "content": "Sure?"}])
+            client(running).responses.create(**request)
+        assert running.faults == []
+        assert running.requests[1]["input"] == running.requests[2]["input"]
+        assert "parsed" not in json.dumps(running.requests)
 
 
 def play(said: list[Said], *, binding: bool = False, **options: Any) -> tuple[BoundScope, Session, StrictUpstream]:

@@ -208,6 +208,16 @@ def test_the_head_stands_behind_the_clients_system_text(content: Any) -> None:
     assert request["tools"][0]["strict"] is False, "our arguments are optional"
 
 
+@pytest.mark.parametrize(
+    ("wire", "custom"),
+    [("responses", {"type": "custom", "name": "sql"}), ("openai", {"type": "custom", "custom": {"name": "sql"}})],
+)
+def test_tools_whose_calls_are_not_read_are_refused(wire: str, custom: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"tools\[0\] is a custom tool.*one text parameter"):
+        check_tools([custom], wire)
+    check_tools([{"type": "custom", "name": "sql", "input_schema": {"type": "object"}}], "anthropic")
+
+
 def test_tools_of_other_shapes_are_refused() -> None:
     flat = {"type": "function", "name": "look"}
     check_tools([flat, {"type": "web_search"}], "responses")

@@ -167,6 +167,17 @@ def test_a_cut_stream_keeps_what_is_whole(seed: int) -> None:
                 assert item in reply["output"], "reasoning and calls are whole, or not there"
 
 
+def test_probabilities_of_words_that_were_not_said_are_left_out() -> None:
+    events = events_of(reply_of("You live in [[mem:city]]."))
+    for event in events:
+        if "logprobs" in event:
+            event["logprobs"] = [{"token": "x", "logprob": -0.1, "top_logprobs": []}]
+    out = list(ReplyStream("responses", filters()).through(events))
+    told = [event for event in out if event.get("logprobs")]
+    assert all("[[" not in compact(event) and "Reykj" not in compact(event) for event in told)
+    assert [event["type"] for event in out if event.get("logprobs") == []] != []
+
+
 def test_a_response_at_its_token_limit_shows_no_half_call() -> None:
     reply = reply_of("", [("look", {"q": "x"})])
     reply |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}

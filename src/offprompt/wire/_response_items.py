@@ -14,6 +14,8 @@ CALL: Final = "function_call"
 RESULT_END: Final = "_output"
 SYSTEM_ROLES: Final = ("system", "developer")
 TEXT_FIELDS: Final = ("text", "refusal")
+PARSED: Final = ("parsed", "parsed_arguments")
+"""What the SDK's `responses.parse` adds to items and parts; the API does not take it back."""
 
 
 def kind_of(item: Mapping[str, Any], at: int | None = None) -> Kind:
@@ -103,8 +105,18 @@ def _map_part(part: Any, change: TextMap) -> Any:
 
 
 def without_nulls(item: Mapping[str, Any]) -> dict[str, Any]:
-    """An item as the API takes it back: optional fields that hold nothing are not sent."""
+    """A reply's item without the optional fields that hold nothing."""
     return {key: value for key, value in item.items() if value is not None}
+
+
+def unparsed(item: Message) -> Message:
+    """A model's item without what the SDK parsed; the same object where that is nothing."""
+    parts = [as_dict(part) or {} for part in as_list(item.get("content")) or []]
+    if not any(key in part for part in (item, *parts) for key in PARSED):
+        return item
+    kept = {key: value for key, value in item.items() if key not in PARSED}
+    bare = [{key: value for key, value in part.items() if key not in PARSED} for part in parts]
+    return {**kept, "content": bare} if parts else kept
 
 
 def is_call(item: Mapping[str, Any]) -> bool:

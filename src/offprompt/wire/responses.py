@@ -19,6 +19,7 @@ from offprompt.wire._response_items import (
     map_item,
     parts_in,
     texts_of,
+    unparsed,
     without_nulls,
 )
 from offprompt.wire.shapes import (
@@ -66,7 +67,7 @@ class OpenAIResponses:
                 continue
             if not run:
                 gathered.append({"role": "assistant", OUTPUT: run})
-            run.append(item)
+            run.append(unparsed(item))
         return gathered
 
     def spread(self, message: Message) -> list[Message]:
@@ -204,7 +205,7 @@ class OpenAIResponses:
         data = plain(reply, "the reply")
         items = _checked(data)
         cut = data.get("status") == "incomplete"
-        kept = [without_nulls(item) for item in items if not _is_cut(item, cut=cut)]
+        kept = [unparsed(without_nulls(item)) for item in items if not _is_cut(item, cut=cut)]
         if all(is_reasoning(item) for item in kept):
             kept.append(NOTHING_SAID)
         usage = as_dict(data.get("usage")) or {}

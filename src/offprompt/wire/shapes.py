@@ -212,6 +212,11 @@ def check_tools(tools: Sequence[Any], wire: str) -> None:
         tool = as_dict(item)
         if tool is None:
             raise UsageError(f"tools[{at}] is a {type(item).__name__}; give each tool's definition as a dict")
+        if tool.get("type") == "custom" and "input_schema" not in tool:
+            raise UsageError(
+                f"tools[{at}] is a custom tool, whose calls hold free text and are not read; "
+                "make it a function with one text parameter"
+            )
         theirs = _tool_wire(tool)
         if theirs not in ("", wire):
             raise UsageError(
