@@ -122,8 +122,8 @@ class Session:
         chunks   what the client's call with `stream=True` returned, or its chunks as dicts.
         Chunks   come in the provider's own shape, text resolved and without memory calls; a call of the application's
                  own tools comes whole, at the reply's end.
-        Raises   as `absorb`, while iterating. A stream that ends early is absorbed as far as it came; what was cut is
-                 not run.
+        Raises   as `absorb`, while iterating. A stream that ends early is absorbed as far as it came, and what was cut
+                 is not run; if it fails, its error is raised behind that, and `reply` is there all the same.
         """
         return StreamedReply(self.stream_reader(), chunks)
 
