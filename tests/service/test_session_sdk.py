@@ -10,6 +10,7 @@ from typing import Any
 
 import anthropic
 import openai
+import pydantic
 import pytest
 
 from offprompt import AsyncSession, Session
@@ -85,6 +86,27 @@ def test_messages_as_the_clients_objects(upstream: Upstream, wire: Wire, alice: 
     assert "12345678901" not in str(upstream.requests[1:])
     first, last = messages_of(upstream.requests[1]), messages_of(upstream.requests[2])
     assert last[: len(first)] == first
+
+
+class Place(pydantic.BaseModel):
+    """What an application wants an answer, or a tool's arguments, to be."""
+
+    city: str
+
+
+def test_parsed_replies_go_back_without_what_the_client_added(upstream: Upstream, alice: BoundScope) -> None:
+    look = openai.pydantic_function_tool(Place, name="look")
+    session = alice.session("s1", model="gpt-4o-mini", actions="text", tools=[dict(look)])
+    script(upstream, "openai", calls(call("look", "c1", city="Ulm"), text='{"city": "Ulm"}'), "Ulm.", "Yes.")
+    client = openai.OpenAI(api_key="k", base_url=f"{upstream.url}/v1", max_retries=0)
+    messages: list[Any] = [{"role": "user", "content": "Which city?"}]
+    answer = client.chat.completions.parse(**session.prepare(messages), response_format=Place)
+    assert answer.choices[0].message.parsed == Place(city="Ulm")
+    reply = session.absorb(answer)
+    for back in (reply.messages, [answer.choices[0].message]):
+        client.chat.completions.create(**session.prepare([*messages, *back, *result("openai", ("c1", "seen"))]))
+    assert len(reply.tool_calls) == 1
+    assert "parsed" not in str(upstream.requests)
 
 
 def test_async_clients(upstream: Upstream, wire: Wire, alice: BoundScope) -> None:

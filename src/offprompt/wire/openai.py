@@ -41,7 +41,7 @@ class OpenAIChat:
 
     def gather(self, messages: Sequence[Message]) -> list[Message]:
         """See `Shape`; on this wire they are so already."""
-        return checked(messages)
+        return checked([_unparsed(message) for message in messages])
 
     def spread(self, message: Message) -> list[Message]:
         """See `Shape`."""
@@ -202,6 +202,7 @@ class OpenAIChat:
                 f"the reply holds no assistant message{' but a streamed piece' if chunk else ''}; {way_out}"
             )
         _check(message)
+        message = _unparsed(message)
         kept: Message = {key: message[key] for key in KEPT if message.get(key) is not None}
         kept.setdefault("content", None if kept.get("tool_calls") else "")
         message = {"role": "assistant", **{key: value for key, value in kept.items() if key != "role"}}
@@ -239,6 +240,17 @@ def _check(message: Message) -> None:
         function = as_dict((as_dict(item) or {}).get("function")) or {}
         if not isinstance(function.get("name"), str) or not function["name"]:
             raise UsageError(f"tool_calls[{at}] of the reply names no function; give the provider's reply as it came")
+
+
+def _unparsed(message: Message) -> Message:
+    """The message without what the SDK's `parse` adds, which no API takes back; the same if that is nothing."""
+    calls = [as_dict(call) or {} for call in as_list(message.get("tool_calls")) or []]
+    functions = [as_dict(call.get("function")) or {} for call in calls]
+    kept = {key: value for key, value in message.items() if key != "parsed"}
+    if any("parsed_arguments" in function for function in functions):
+        bare = [{key: value for key, value in each.items() if key != "parsed_arguments"} for each in functions]
+        return {**kept, "tool_calls": [{**call, "function": each} for call, each in zip(calls, bare, strict=True)]}
+    return kept if len(kept) < len(message) else message
 
 
 def _with_ids(message: Message) -> Message:

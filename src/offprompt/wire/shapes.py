@@ -177,7 +177,7 @@ def plain(value: object, what: str) -> dict[str, Any]:
         return cast("dict[str, Any]", _dumped(as_is))
     dump = getattr(value, "model_dump", None)
     if callable(dump):
-        return cast("dict[str, Any]", dump(mode="json", exclude_none=True))
+        return cast("dict[str, Any]", dump(mode="json", exclude_none=True, warnings=False))
     if hasattr(value, "__await__"):
         raise UsageError(f"{what} is a coroutine that nobody awaited; await the call, and use scope.async_session")
     if hasattr(value, "__next__") or hasattr(value, "__anext__") or type(value).__name__.endswith("Stream"):
@@ -200,7 +200,7 @@ def _dumped(value: object) -> object:
             dumped if isinstance(value, tuple) or any(a is not b for a, b in zip(dumped, items, strict=True)) else items
         )
     dump = getattr(value, "model_dump", None)
-    return dump(mode="json", exclude_none=True) if callable(dump) else value
+    return dump(mode="json", exclude_none=True, warnings=False) if callable(dump) else value
 
 
 def check_tools(tools: Sequence[Any], wire: str) -> None:
