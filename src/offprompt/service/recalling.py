@@ -37,8 +37,8 @@ BORROWED: Final = 0.5
 FLOOR: Final = 0.6
 HIGH_FLOOR: Final = 0.8
 LOW_FLOOR: Final = 0.25
-"""How much of what a text is about a turn must hold, by weight: of a question, or of words that refer back; of words that
-ask for nothing; of a question that refers back outright."""
+"""How much of what a text is about a turn must hold, by weight: of a question, or of words that refer back outright;
+of words that ask for nothing; of a question that refers back outright."""
 
 MARGIN: Final = 0.05
 HERE_SHARE: Final = 0.7
@@ -47,8 +47,8 @@ HERE_SHARE: Final = 0.7
 RARE_SHARE: Final = 0.03
 RARE_TEXTS: Final = 4
 RARE_WEAK: Final = 2
-"""A word in more than 3 % of the messages (and more than four) tells of the whole conversation, not of a turn; a Han pair
-that may be no word in more than two."""
+"""A word in more than 3 % of the messages (and more than four) tells of the whole conversation, not of a turn; a Han
+pair that may be no word in more than two."""
 
 ASKED_WORDS: Final = 2
 TOLD_WORDS: Final = 3
