@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from offprompt.service.audit import audit
 from offprompt.service.offprompt import BoundScope, Offprompt
 from offprompt.service.stored_session import read_session
 from offprompt.service.undo import Rewrite, rewrites
-from tests.service.talk import MODELS, Talk, Wire, call, result, tool
+from tests.service.talk import MODELS, Say, Talk, Wire, as_reply, call, result, tool
 
 REPORT = "The herring fleet lands at Saltby pier on Tuesday, crates twelve to forty go to Dorn, the rest is smoked."
 KEY = "Zx9-hunter2-qwerty-77"
@@ -36,7 +35,7 @@ def alice(opened: Offprompt) -> BoundScope:
 
 
 def talk(scope: BoundScope, wire: Wire) -> Talk:
-    return Talk(scope.session("s1", model=MODELS[wire], tools=[tool("get", wire)]), wire)
+    return Talk(scope.session("s1", model=MODELS[wire], wire=wire, tools=[tool("get", wire)]), wire)
 
 
 def undone(opened: Offprompt, one: Talk) -> list[Rewrite]:
@@ -65,14 +64,12 @@ def test_a_tools_result_before_and_after(opened: Offprompt, alice: BoundScope, w
 
 def test_an_edited_replys_text_and_arguments_before_and_after(opened: Offprompt, alice: BoundScope, wire: Wire) -> None:
     one = talk(alice, wire)
-    if wire == "anthropic":
-        use = {"type": "tool_use", "id": "e1", "name": "get", "input": {"text": f"see {REPORT[:50]}"}}
-        said: dict[str, Any] = {"role": "assistant", "content": [{"type": "text", "text": f"so {KEY}"}, use]}
+    sent = as_reply(Say(f"so {KEY}", (("get", {"text": f"see {REPORT[:50]}"}, "e1"),)), wire)
+    if wire == "openai":
+        said = [sent["choices"][0]["message"]]
     else:
-        function = {"name": "get", "arguments": json.dumps({"text": f"see {REPORT[:50]}"})}
-        asked = [{"id": "e1", "type": "function", "function": function}]
-        said = {"role": "assistant", "content": f"so {KEY}", "tool_calls": asked}
-    one.messages = [{"role": "user", "content": "Go"}, said, *result(wire, ("e1", "ok"))]
+        said = sent["output"] if wire == "responses" else [{"role": "assistant", "content": sent["content"]}]
+    one.messages = [{"role": "user", "content": "Go"}, *said, *result(wire, ("e1", "ok"))]
     one.go("Fine.")
     found = only(opened, one, "assistant")
     assert KEY in found.before
@@ -99,7 +96,9 @@ def test_a_write_of_the_models_own_and_what_was_shown(opened: Offprompt, alice: 
 
 def test_what_looks_like_a_handle_and_a_stub_with_their_originals(opened: Offprompt, wire: Wire) -> None:
     scope = opened.scope(user="bob")
-    one = Talk(scope.session("s1", model=MODELS[wire], tools=[tool("get", wire)], context_tokens=128_000), wire)
+    one = Talk(
+        scope.session("s1", model=MODELS[wire], wire=wire, tools=[tool("get", wire)], context_tokens=128_000), wire
+    )
     one.turn("What is [[mem:report]]?", call("get", "c1", text="x"))
     long = " ".join(f"line {number}" for number in range(9000))
     one.messages += result(wire, ("c1", long))
@@ -114,7 +113,7 @@ def test_what_looks_like_a_handle_and_a_stub_with_their_originals(opened: Offpro
 def test_a_frame_of_shown_values_changes_no_words(opened: Offprompt, wire: Wire) -> None:
     scope = opened.scope(user="bob")
     scope.write("user_name", "Ada Okafor")
-    one = Talk(scope.session("s1", model=MODELS[wire]), wire)
+    one = Talk(scope.session("s1", model=MODELS[wire], wire=wire), wire)
     one.turn("What is my name?", "Ada.")
     assert "<memory " in one.sent
     assert undone(opened, one) == []
@@ -147,7 +146,7 @@ def test_audit_sums_what_was_scrubbed_and_what_became_stubs(opened: Offprompt, a
 def test_audit_sums_stubs_after_use(tmp_path: Path, wire: Wire) -> None:
     with offprompt.open(tmp_path / "agent.db") as opened:
         scope = opened.scope(user="bob")
-        options: dict[str, Any] = {"model": MODELS[wire], "tools": [tool("get", wire)]}
+        options: dict[str, Any] = {"model": MODELS[wire], "wire": wire, "tools": [tool("get", wire)]}
         one = Talk(scope.session("s1", policy="stub_after_use", **options), wire)
         for number in range(12):
             one.turn(f"Go {number}", call("get", f"c{number}", text="x"))
