@@ -7,7 +7,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final
 
@@ -20,6 +20,7 @@ _HAN: Final = re.compile(r"[\u3400-\u9fff]")
 _ENDING: Final = re.compile(r"(?:['\u2019](?:s|t|m|re|ve|ll|d))$")
 _VOWEL: Final = re.compile(r"[aeiouy]")
 SHORTEST_STEM: Final = 3
+CACHED_WORDS: Final = 65536
 
 
 def telling_terms(text: str) -> Counter[str]:
@@ -52,7 +53,7 @@ def is_weak(term: str) -> bool:
 def searchable_terms(text: str) -> Counter[str]:
     """`telling_terms`, and of Han runs the single characters too: what a text can be found by."""
     found = telling_terms(text)
-    found.update(char for char in fold(text) if _HAN.match(char) and char not in found)
+    found.update(char for char in _HAN.findall(fold(text)) if char not in found)
     return found
 
 
@@ -85,17 +86,23 @@ def _found(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    common = _common()
+    """The telling English words of a text, and what common words leave of its Han runs."""
+    runs = _common().runs
     for match in _PIECE.finditer(fold(text)):
         piece = match[0]
         if _HAN.match(piece):
-            yield from (part for part in common.runs.split(piece) if part)
-            continue
-        bare = _ENDING.sub("", piece)
-        if piece.replace("'", "").replace("\u2019", "") in common.words or bare in common.words:
-            continue
-        if len(bare) > 1 or bare.isdigit():
+            yield from (part for part in runs.split(piece) if part)
+        elif bare := _bare(piece):
             yield bare
+
+
+@lru_cache(maxsize=CACHED_WORDS)
+def _bare(word: str) -> str:
+    """A word without a possessive or contracted ending; empty if it is a common one or a single letter."""
+    common, bare = _common().words, _ENDING.sub("", word)
+    if word.replace("'", "").replace("\u2019", "") in common or bare in common:
+        return ""
+    return bare if len(bare) > 1 or bare.isdigit() else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,7 @@ def _common() -> _Common:
     )
 
 
+@lru_cache(maxsize=CACHED_WORDS)
 def _stem(word: str) -> str:
     """An English word without the endings of number, time and -ing; the same form on both sides is all that counts."""
     if not word.isascii() or not word.isalpha():
