@@ -18,12 +18,11 @@ import offprompt
 from offprompt.cli import main
 from offprompt.config import Settings
 from offprompt.errors import OffpromptError
-from offprompt.models.tokenizers import tokenizer_for
 from offprompt.records import compact
-from offprompt.service.offprompt import BoundScope, Offprompt, Parts
+from offprompt.service.offprompt import BoundScope, Offprompt
 from offprompt.testing import MovedClock
-from offprompt.wire.prices import builtin_sheets
 from tests.service.canary import STORED, TEXTS, VALUES, Spy, errors, forms, found, plant, words
+from tests.service.parts import parts_of
 from tests.service.talk import MODELS, Say, Talk, Wire, call, called, calls, result, tool
 from tests.service.test_trouble import BreakableStore
 
@@ -181,7 +180,7 @@ def test_a_store_that_is_away_lets_nothing_out(
     caplog.set_level(logging.DEBUG)
     store = BreakableStore(clock)
     settings = Settings(max_value_bytes=1000)
-    mem = Offprompt(Parts(store, store, clock, tokenizer_for(""), settings, builtin_sheets(), tokenizer_for))
+    mem = Offprompt(parts_of(store, clock, settings))
     plant(ann := mem.scope(user="ann"))
     session = ann.session("s1", model=MODELS[wire], wire=wire, tools=[tool("get", wire)])
     spy = Spy(Talk(session, wire))

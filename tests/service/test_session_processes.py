@@ -12,13 +12,11 @@ import pytest
 
 import offprompt
 from offprompt import BackendError, ConflictError
-from offprompt.config import Settings
-from offprompt.models.tokenizers import tokenizer_for
 from offprompt.records import PutSlot, SessionChange, SlotOp
-from offprompt.service.offprompt import BoundScope, Offprompt, Parts
+from offprompt.service.offprompt import BoundScope, Offprompt
 from offprompt.stores.in_process import InProcessStore
 from offprompt.testing import MovedClock
-from offprompt.wire.prices import builtin_sheets
+from tests.service.parts import parts_of
 from tests.service.talk import MODELS, Say, Talk, Wire, as_reply, call, calls, flat, messages_of, result, tool
 
 OTHER = """
@@ -105,8 +103,7 @@ class Held(InProcessStore):
 def held() -> tuple[Held, BoundScope]:
     clock = MovedClock()
     store = Held(clock)
-    parts = Parts(store, store, clock, tokenizer_for(""), Settings(), builtin_sheets(), tokenizer_for)
-    return store, Offprompt(parts).scope(user="u")
+    return store, Offprompt(parts_of(store, clock)).scope(user="u")
 
 
 def test_two_at_once_are_a_conflict_and_lose_nothing(held: tuple[Held, BoundScope], wire: Wire) -> None:

@@ -10,13 +10,12 @@ import pytest
 
 from offprompt.config import Settings
 from offprompt.errors import BackendError
-from offprompt.models.tokenizers import tokenizer_for
 from offprompt.records import SessionChange, SlotOp
-from offprompt.service.offprompt import Offprompt, Parts
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.session import Session
 from offprompt.stores.in_process import InProcessStore
 from offprompt.testing import MovedClock
-from offprompt.wire.prices import builtin_sheets
+from tests.service.parts import parts_of
 from tests.service.provider import Provider
 
 
@@ -40,8 +39,7 @@ class BreakableStore(InProcessStore):
 
 def opened(store: BreakableStore, settings: Settings | None = None) -> Session:
     clock = MovedClock(1_800_000_000.0)
-    settings = settings or Settings()
-    mem = Offprompt(Parts(store, store, clock, tokenizer_for(""), settings, builtin_sheets(), tokenizer_for))
+    mem = Offprompt(parts_of(store, clock, settings))
     return mem.scope(user="ann").session("s1", model="gpt-4o-mini", system="Be kind.")
 
 
@@ -79,7 +77,7 @@ def test_a_failing_store_leaves_the_agent_alive_and_is_named_in_the_reply() -> N
 def test_a_secret_does_not_go_out_because_the_store_is_away() -> None:
     store = BreakableStore(MovedClock(1_800_000_000.0))
     clock = MovedClock(1_800_000_000.0)
-    mem = Offprompt(Parts(store, store, clock, tokenizer_for(""), Settings(), builtin_sheets(), tokenizer_for))
+    mem = Offprompt(parts_of(store, clock))
     ann = mem.scope(user="ann")
     ann.write("api_key", "Zx9-hunter2-qwerty")
     ann.write("notes", "a long note that was shown by its handle", policy="by_handle")
