@@ -6,7 +6,24 @@ from collections.abc import Mapping
 from typing import Any, assert_type
 
 import offprompt
-from offprompt import DEFAULT, AsyncSession, BoundScope, Offprompt, Parsed, Reply, Scope, Session, Slot, SlotVersion
+from offprompt import (
+    DEFAULT,
+    AsyncSession,
+    BoundScope,
+    Hit,
+    Memory,
+    MemoryPage,
+    MemoryVersion,
+    Offprompt,
+    Parsed,
+    Recalled,
+    Remembered,
+    Reply,
+    Scope,
+    Session,
+    Slot,
+    SlotVersion,
+)
 from offprompt.records import Action, Event, LedgerEntry, Receipt, Refusal, ToolCall
 
 
@@ -35,6 +52,28 @@ def slots(alice: BoundScope) -> None:
     assert_type(alice.slots.erase("city"), int)
     assert_type(alice.events(op="slot."), list[Event])
     assert_type(alice.narrow(session="s1"), BoundScope)
+
+
+def memories(alice: BoundScope) -> None:
+    assert_type(alice.remember("I moved to Shanghai", tags=["home"], event_at="2026-05-01"), list[Remembered])
+    assert_type(alice.remember([{"role": "user", "content": "hi"}], derive="none"), list[Remembered])
+    found = alice.recall("where does she live?", top_k=3, filters={"topic": "home"}, kinds=["fact"])
+    assert_type(found, Recalled)
+    assert_type(found[0], Hit)
+    assert_type(next(iter(found)).memory, Memory)
+    assert_type((found.why, found.degraded, found.searched, found.below), tuple[str, str, int, int])
+    assert_type(alice.forget("m_1"), str)
+    assert_type(alice.memories.get("m_1"), Memory | None)
+    assert_type(alice.memories.get_many(["m_1"]), list[Memory])
+    assert_type(alice.memories.list(states=["live", "archived"], limit=10), MemoryPage)
+    assert_type(alice.memories.update("m_1", text="x", if_version=1), Memory)
+    assert_type(alice.memories.forget("m_1", "m_2"), int)
+    assert_type(alice.memories.undo("m_1"), int)
+    assert_type(alice.memories.erase("m_1"), int)
+    assert_type(alice.memories.history("m_1"), list[MemoryVersion])
+    assert_type(alice.memories.export("memories.jsonl"), int)
+    assert_type(alice.memories.import_file("memories.jsonl").added, int)
+    assert_type(alice.memories.sessions(), dict[str, int])
 
 
 def wrong(alice: BoundScope) -> None:
