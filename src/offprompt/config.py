@@ -64,8 +64,8 @@ class Settings:
     )
     window_high_tokens: int = _setting(8000, "History tokens above which the window cuts.")
     window_low_tokens: int = _setting(4000, "History tokens that a cut leaves.")
-    clear_at_tokens: int = _setting(
-        100000, "Tokens of a request above which Anthropic clears old tool results, with the policy `clear_at`."
+    context_editing_tokens: int = _setting(
+        100000, "Tokens of a request above which Anthropic clears old tool results, with the policy `context_editing`."
     )
     leaks: Literal["warn", "scrub", "refuse"] = _setting(
         "warn",

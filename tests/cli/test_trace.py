@@ -117,7 +117,7 @@ def test_a_trace_tells_what_the_provider_cleared(run: Run, store: Path, lang: st
     edit = {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 4, "cleared_input_tokens": 51000}
     said = {"role": "assistant", "content": [{"type": "text", "text": "Well."}]}
     with offprompt.open(store) as memory:
-        session = memory.scope(user="alice").session("s1", model="claude-opus-5", policy="clear_at")
+        session = memory.scope(user="alice").session("s1", model="claude-opus-5", policy="context_editing")
         session.prepare([{"role": "user", "content": "Go on"}])
         session.absorb({**said, "context_management": {"applied_edits": [edit]}})
     told = {"en": "results that the provider cleared: 4 (51,000 tokens)", "zh": "供应商清除的结果: 4 (51,000 令牌)"}

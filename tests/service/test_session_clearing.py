@@ -1,4 +1,4 @@
-"""The policy `clear_at`: Anthropic itself clears old tool results, and what it cleared is still found."""
+"""The policy `context_editing`: Anthropic itself clears old tool results, and what it cleared is still found."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ class Looking:
 
 @pytest.fixture
 def session() -> Iterator[Session]:
-    with offprompt.open(":memory:", clock=MovedClock(), clear_at_tokens=3000) as opened:
-        yield opened.scope(user="u").session("s", model=CLAUDE, policy="clear_at", tools=[tool("look", "anthropic")])
+    with offprompt.open(":memory:", clock=MovedClock(), context_editing_tokens=3000) as opened:
+        yield opened.scope(user="u").session(
+            "s", model=CLAUDE, policy="context_editing", tools=[tool("look", "anthropic")]
+        )
 
 
 def seen(number: int) -> str:
@@ -144,7 +146,7 @@ def test_requests_need_the_beta(session: Session) -> None:
 def test_a_cache_that_a_clearing_broke_is_no_cache_that_is_not_used(cleared: int) -> None:
     usage = {"usage": {"input_tokens": 3000, "cache_read_input_tokens": 0, "output_tokens": 3}}
     with offprompt.open(":memory:", clock=MovedClock()) as opened:
-        one = opened.scope(user="u").session("s", model=CLAUDE, policy="clear_at", system="Be kind. " * 800)
+        one = opened.scope(user="u").session("s", model=CLAUDE, policy="context_editing", system="Be kind. " * 800)
         messages: list[Any] = []
         for number in range(3):
             messages.append({"role": "user", "content": f"Go on {number}"})
@@ -160,7 +162,7 @@ def test_other_wires_say_that_they_cannot(wire: Any) -> None:
         offprompt.open(":memory:") as opened,
         pytest.raises(UnsupportedError, match=f"the wire is {wire}; use policy="),
     ):
-        opened.scope(user="u").session("s", model="gpt-5", wire=wire, policy="clear_at")
+        opened.scope(user="u").session("s", model="gpt-5", wire=wire, policy="context_editing")
 
 
 def test_ledgers_from_before_stay_valid() -> None:

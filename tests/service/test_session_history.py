@@ -181,7 +181,7 @@ STEPS = st.lists(
     steps=STEPS, policy=st.sampled_from(get_args(HistoryPolicy)), wire=st.sampled_from(WIRES), seed=st.integers(0, 3)
 )
 def test_any_conversation_under_any_policy(steps: list[str], policy: HistoryPolicy, wire: Wire, seed: int) -> None:
-    policy = "off" if policy == "clear_at" and wire != "anthropic" else policy
+    policy = "off" if policy == "context_editing" and wire != "anthropic" else policy
     with offprompt.open(":memory:", clock=MovedClock(), window_high_tokens=500, window_low_tokens=200) as opened:
         scope = opened.scope(user="u")
         scope.write("known", "a value that is long enough to be scrubbed", policy="by_handle")

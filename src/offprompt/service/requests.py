@@ -177,7 +177,7 @@ class RequestBuilder:
         tools = [*self._options.tools, *layout.head.tools]
         record, turn = self._record, self._turn
         model = turn.model
-        outgoing = Outgoing(model.name, layout.system, layout.head.text, tools, flat, model.clear_at_tokens)
+        outgoing = Outgoing(model.name, layout.system, layout.head.text, tools, flat, model.context_editing_tokens)
         gone = layout.placed[:start]
         kept = set(layout.indices)
         left = sum(each.entry.kind == "user" for at, each in enumerate(gone) if at not in kept)

@@ -17,7 +17,7 @@ from offprompt.wire.profiles import SHAPES, Profile, profile_for
 from offprompt.wire.shapes import Shape, Wire, check_tools
 
 HistoryPolicy: TypeAlias = Literal[
-    "auto", "off", "stub_at_once", "window", "stubs+window", "stub_after_use", "after_use+window", "clear_at"
+    "auto", "off", "stub_at_once", "window", "stubs+window", "stub_after_use", "after_use+window", "context_editing"
 ]
 Mode: TypeAlias = Literal["off_prompt", "inline", "auto"]
 HISTORY_POLICIES: tuple[HistoryPolicy, ...] = get_args(HistoryPolicy)
@@ -77,35 +77,38 @@ class SessionKit:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What a session knows of its model. clear_at_tokens: where its provider clears old tool results; None: nowhere."""
+    """What a session knows of its model.
+
+    context_editing_tokens  of a request over which its provider clears old tool results; None: it clears nothing.
+    """
 
     name: str
     profile: Profile
     shape: Shape
     sheet: PriceSheet | None
     context_tokens: int
-    clear_at_tokens: int | None = None
+    context_editing_tokens: int | None = None
 
     @classmethod
     def of(cls, options: SessionOptions, kit: SessionKit) -> Model:
         """The options filled up by the model's profile and price sheet, then by the settings.
 
-        Raises   UsageError for tools of another wire, or with a name of ours; UnsupportedError for policy="clear_at"
-                 on a wire whose provider clears nothing.
+        Raises   UsageError for tools of another wire, or with a name of ours; UnsupportedError for
+                 policy="context_editing" on a wire whose provider clears nothing.
         """
         profile, sheet = profile_for(options.model), kit.sheet(options.model)
         known = profile.context_tokens or (sheet.context_tokens if sheet is not None else 0)
         context = options.context_tokens or known or kit.settings.context_tokens
         shape = SHAPES[options.wire or profile.wire]
         check_tools(options.tools, shape.name)
-        clears = options.policy == "clear_at"
+        clears = options.policy == "context_editing"
         if clears and shape.name != "anthropic":
             raise UnsupportedError(
-                f"policy='clear_at': only Anthropic clears tool results itself, and the wire is {shape.name}; "
+                f"policy='context_editing': only Anthropic clears tool results itself, and the wire is {shape.name}; "
                 "use policy='stub_after_use' or 'window' there"
             )
-        clear_at = kit.settings.clear_at_tokens if clears else None
-        return cls(options.model, profile, shape, sheet, context, clear_at)
+        edited_at = kit.settings.context_editing_tokens if clears else None
+        return cls(options.model, profile, shape, sheet, context, edited_at)
 
 
 def date_of(at: float) -> str:

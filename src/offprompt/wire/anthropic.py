@@ -181,7 +181,9 @@ class AnthropicMessages:
             request["system"] = [{"type": "text", "text": text} for text in texts]
         if outgoing.tools:
             request["tools"] = list(outgoing.tools)
-        return request if outgoing.clear_at_tokens is None else {**request, **clearing(outgoing.clear_at_tokens)}
+        if outgoing.context_editing_tokens is not None:
+            request |= clearing(outgoing.context_editing_tokens)
+        return request
 
     def reply(self, reply: object) -> RawReply:
         """See `Shape`: a Message, its dict, or an assistant message."""

@@ -60,7 +60,8 @@ class Outgoing:
     """The parts of a request, in the order in which they are put together.
 
     system   the client's own system messages (OpenAI) or text; head: our text behind it.
-    tools    the client's own, then ours. clear_at_tokens: over which the provider clears old results, None: never.
+    tools    the client's own, then ours.
+    context_editing_tokens  over which the provider clears old results, None: never.
     """
 
     model: str
@@ -68,7 +69,7 @@ class Outgoing:
     head: str
     tools: Sequence[Mapping[str, Any]]
     messages: Sequence[Message]
-    clear_at_tokens: int | None = None
+    context_editing_tokens: int | None = None
 
 
 class Shape(Protocol):
