@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from offprompt.recall.derive.chinese import about_self, chinese_facts
+from offprompt.recall.derive.chinese import AWAY, about_self, chinese_facts
 from offprompt.recall.derive.chinese_dates import chinese_dates
 from offprompt.recall.derive.dates import Day
-from offprompt.recall.derive.english import english_facts
+from offprompt.recall.derive.english import POINTS_AWAY, english_facts
 from offprompt.recall.derive.english_dates import english_dates
 from offprompt.recall.derive.english_voice import about_them, agreeing, expanded
 from offprompt.recall.derive.names import is_name
@@ -44,6 +44,7 @@ _GREETING: Final = re.compile(
     r"(?: there| everyone| all| again)?\W{1,3}",
     re.IGNORECASE,
 )
+_MET: Final = re.compile(r"\b(?:nice|pleased|good|glad) to meet you\b|很高兴认识你", re.IGNORECASE)
 _INTRODUCED: Final = re.compile(
     r"(?:I'm|I am|it's|this is) (?P<v>[A-Z][\w'-]+(?: [A-Z][\w'-]+)?)(?=$|,| and | from )"
     r"|我是(?P<zh>[\u4e00-\u9fff]{2,3})$"
@@ -76,9 +77,10 @@ def asked_facts(sentence: Sentence, saying: Saying, language: Language) -> list[
 def introduced(sentence: Sentence, saying: Saying) -> Derived | None:
     """The name in a greeting: "Hi! I'm Sam" ; without the greeting "I'm" may go on with anything."""
     greeting = _GREETING.match(saying.turn.text)
-    if greeting is None or sentence.asks or sentence.start > greeting.end() + 1:
+    met = _MET.search(sentence.text)  # "I'm Sam, nice to meet you"
+    if sentence.asks or (met is None and (greeting is None or sentence.start > greeting.end() + 1)):
         return None
-    at = max(0, greeting.end() - sentence.start)
+    at = max(0, greeting.end() - sentence.start) if greeting else 0
     body = _PARTICLES.sub("", sentence.text[at:].split("，")[0])
     match = _INTRODUCED.match(body.lstrip())
     if match is None:
@@ -127,7 +129,7 @@ def _asked(rule: Rule, sentence: Sentence, start: int, saying: Saying, language:
 
 def _remembered(rule: Rule, value: str, sentence: Sentence, saying: Saying, language: Language) -> Iterator[Derived]:
     inner = list(english_facts(sentence, saying) if language == "en" else chinese_facts(sentence, saying))
-    if inner:
+    if inner or (POINTS_AWAY if language == "en" else AWAY).search(value):
         yield from inner
         return
     value, days = _for_good(value, saying, language)

@@ -33,13 +33,14 @@ _DOUBT: Final = re.compile(
 _UNSURE: Final = re.compile(r"可能|也许|大概|说不定|好像|似乎|应该|估计|差点|才怪|仿佛|就好了|多好|不知道|是否")
 _TELLS: Final = re.compile(r"(?:说|问|告诉.{1,3}|写道|认为|以为|觉得|喊|讲)$")
 _PARTICLES: Final = re.compile(r"[啊呀哦啦呢哈嘛喔哟哇呐噢耶吖哒~！!。.\s]+$")
-_AWAY: Final = re.compile(r"你|您|咱|(?<![其吉])[他]|她|(?<!其)它|这(?!样)|那(?!么)|此|刚才|上面|下面|\u2588")
+AWAY: Final = re.compile(r"你|您|咱|(?<![其吉])[他]|她|(?<!其)它|这(?!样)|那(?!么)|此|刚才|上面|下面|\u2588")
 _NO_LONGER: Final = re.compile(
     r"(?:现在|已经|再也|早就|以后|早已)*(?:不再|不(?=.+了$))(?P<rest>.+?)(?:了)?$|戒(?:了|掉了?)?(?P<v>.{1,6}?)(?:了)?$"
 )
 _ENDING: Final = re.compile(
     r"(?:不再|再也不|已经不|早就不|现在不)|不(?:住|喜欢|爱|在|吃|喝|抽|做|学|养|玩|用).*了$|戒(?:了|掉|烟|酒|糖|咖啡|奶茶|网|游戏|赌)"
 )
+_DOING: Final = re.compile(r"[吃喝玩看听读做踢打画唱跳逛去跑爬游骑养收旅]")
 _REPEATED: Final = re.compile(r"总|经常|常常|每|通常|一般|周末都|平时")
 _NAMED: Final = re.compile(r"(?:的)?(?:名字)?(?:叫做?|名叫|名字叫|名字是|的名字是)(?P<v>.+)")
 
@@ -62,9 +63,10 @@ class _Told:
 def _subject() -> re.Pattern[str]:
     people = "|".join(word("zh", name) for name in ("OTHERS", "FAMILY", "PETS"))
     return re.compile(
-        rf"(?:我们?家?|俺|本人)?(?<=[我们家俺人])(?:的)?(?:[大小]|最好的|好|一个|一位|新)?(?P<relation>{people})(?!里|长|园|节|们?家)(?:们)?"
+        rf"(?:我们?家?|俺|本人)?(?<=[我们家俺人])(?:的)?(?:[大小]|最好的|好|一个|一位|新|远房|亲)?(?P<relation>{people})(?!里|长|园|节|们?家)(?:们)?"
         r"(?P<name>(?:[小阿老][\u4e00-\u9fff]|[A-Z][a-z]{1,15}|[李王张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗][\u4e00-\u9fff]{1,2})"
         r"(?=最?很?特?别?也?不?喜欢|讨厌|最?爱|不|住|在|是|对|有|很|也|最|会|今年|昨天|送|刚))?"
+        rf"|(?P<pair>我(?:和|跟)(?:我?的?)(?:{people})(?:们)?(?:都|一起|现在)?)(?=住|搬|养|有|在|打算|计划|去年|明年|下|要)"
         r"|(?P<self>我(?![们俩])|俺|本人)|(?P<home>我们?家)(?!人|长|里人)|(?P<we>我们(?![班校队组]|学校|公司|[^去在要会]{1,3}[队班组社]))"
     )
 
@@ -126,7 +128,7 @@ def _told(body: str, lead: str, start: int, before: tuple[str, str] | None, sayi
             return None
         who, name, rest = before[0], before[1], at
     else:
-        who = match["relation"] or ("我们" if match["we"] else "我家" if match["home"] else "我")
+        who = match["relation"] or ("我们" if match["we"] or match["pair"] else "我家" if match["home"] else "我")
         name, rest = match["name"] or "", match.end()
     kept = _PARTICLES.sub("", body)
     if "生日" in kept or "出生" in kept:  # a day of every year, or long past: it stays as said
@@ -173,7 +175,7 @@ def _fact_of(told: _Told, saying: Saying) -> Derived | None:
             return _fact(
                 Rule("named", told.who, _NAMED), value, f"{saying.shown('zh')}的{told.who}叫{value}。", told, saying
             )
-    if len(predicate) < 2 or _AWAY.search(predicate) or predicate.endswith("吧"):
+    if len(predicate) < 2 or AWAY.search(predicate) or predicate.endswith("吧"):
         return None
     if _ENDING.search(predicate):
         return _ended(told, saying)
@@ -183,6 +185,8 @@ def _fact_of(told: _Told, saying: Saying) -> Derived | None:
         value = rule.value(predicate) if _fits(rule, told, saying) else None
         if value is not None:
             if rule.attribute == "likes":
+                if value.endswith("的") and not _DOING.match(value):  # 「喜欢彩色的」: a thing that is not named
+                    continue
                 value, told = value.rstrip("的了"), replace(told, predicate=told.predicate.rstrip("的了"))
             return _built(rule, value, told, saying)
     return None

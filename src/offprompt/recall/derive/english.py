@@ -15,14 +15,15 @@ from offprompt.recall.derive.names import is_name
 from offprompt.recall.derive.records import Derived, Quote
 from offprompt.recall.derive.rules import MAX_VALUE, Rule, rules
 from offprompt.recall.derive.saying import Saying, with_dates, without_dates
-from offprompt.recall.derive.sentences import Sentence
+from offprompt.recall.derive.sentences import BLANK, Sentence
 
-_POINTS_AWAY: Final = re.compile(
+POINTS_AWAY: Final = re.compile(
     r"\b(?:you|your|yours|you're|you've|u|ur|it|its|it's|this|these|those|them|they|they're|here|there|it'll|that's"
     r"|such|ones|he's|she's|so (?:much|many)|same|likewise)\b|\bthat(?= (?:is|was|one|too|way|kind|sort|day|time"
     r"|night"
     r"|the hard)\b|$)|\b(?:do|doing|did|of|with|about|at|in|for|like) that\b|^that\b|\b(?:one|ones|other)$"
-    r"|\b(?:an?|the) (?:few|couple|same|other|others|rest)(?: more)?$|\ba few more\b|\bsome more$"
+    r"|\b(?:an?|the) (?:few|couple|same|other|others|rest)(?: more)?$|\ba few more\b|\beither\b(?!.*\bor\b)"
+    r"|\bsome more$"
     r"|\b(?:plays?|loves?|likes?|enjoys?|hates?|uses?|visited|watched|read|saw|bought|got|had|tried|made"
     r"|took) that\b",
     re.IGNORECASE,
@@ -76,6 +77,8 @@ class _Told:
 def english_facts(sentence: Sentence, saying: Saying) -> Iterator[Derived]:
     """What one sentence states of its speaker and their people. Cost: O(n) times the number of rules."""
     for clause in clauses(sentence, saying.day):
+        if clause.cut == BLANK:  # what was quoted is a part that is missing now
+            continue
         if clause.subject == "my":
             fact = _mine(clause, saying)
         else:
@@ -105,7 +108,7 @@ def _of_predicate(clause: Clause, saying: Saying) -> Derived | None:
         past,
     )
     bare = without_dates(predicate, told.days)
-    if _POINTS_AWAY.search(bare) or (itself and _OTHERS.search(bare)):
+    if POINTS_AWAY.search(bare) or (itself and _OTHERS.search(bare)):
         return None
     ended = _ended(told)
     if ended is not None:
@@ -166,7 +169,7 @@ def _mine(clause: Clause, saying: Saying) -> Derived | None:
     days = [] if rest.startswith(("birthday", "date of birth", "dob")) else english_dates(rest, saying.day, past=False)
     bare = without_dates(rest, days)
     told = _Told(clause, saying, rest, days, [], past=False)
-    if _POINTS_AWAY.search(bare) or _OTHERS.search(bare):
+    if POINTS_AWAY.search(bare) or _OTHERS.search(bare):
         return None
     for rule in rules("en", "mine"):
         value = rule.value(rest) if _fits(rule, told) else None

@@ -30,7 +30,9 @@ _OPENERS: Final = re.compile(
     r"(?:[,:!.\s]+|\Z))*\s*",
     re.IGNORECASE,
 )
-_BREAK: Final = re.compile(r"[,;:—–()|*•\"，：（）、]|\s-{1,2}\s|\b(?:and|but|so|because|since|plus|as)\b", re.IGNORECASE)
+_BREAK: Final = re.compile(
+    r"[,;:—–()|*•\"，：（）、]|\s-{1,2}\s|\b(?:and|but|so|because|since|plus|as)\b", re.IGNORECASE
+)
 _DOUBT: Final = re.compile(
     r"\b(?:if|unless|whether|suppose|supposing|imagine|imagining|pretend|pretending|hypothetically|wish|wishes"
     r"|wished"
@@ -43,7 +45,8 @@ _DOUBT: Final = re.compile(
     re.IGNORECASE,
 )
 _CUT: Final = re.compile(
-    r"(?<!\d):|:(?!\d)|[;—–()|*\u2588\"，：（）、]|\s-{1,2}\s|,\s*(?:but|so|because|since|which|who|where|when|while|though"
+    r"(?<!\d):|:(?!\d)|[;—–()|*\u2588\"，：（）、]|\s-{1,2}\s|,\s*(?:but|so|because|since|which|who|where|when|while"
+    r"|though"
     r"|although|as"
     r"|especially|even|like|including|plus|too|right|you know|I|i|we|my|it|that|this|he|she|they|you|not|thanks"
     r"|please"
@@ -91,6 +94,14 @@ _MORE: Final = re.compile(
 )
 
 
+_DROPPED: Final = re.compile(
+    r"\s*(?:(?:hey|oh|wow|yay|guess what|well|so|btw|by the way)[,!.]? )?"
+    r"(?P<verb>(?:just|recently|finally) (?:[a-z]+ed|got|bought|won|wrote|made|took|began|became|built|met|went"
+    r"|saw)\b)",
+    re.IGNORECASE,
+)
+"""A sentence that leaves out its "I"."""
+
 MAX_LEAD: Final = 80
 """Characters before a subject in which a date may stand."""
 
@@ -137,6 +148,12 @@ def clauses(sentence: Sentence, said: date) -> Iterator[Clause]:
     text = stated(sentence)
     doubt = _DOUBT.search(text)
     limit = doubt.start() if doubt else len(text)
+    dropped = _DROPPED.match(text)
+    if dropped and limit:  # "Just finished my novel!"
+        begin = dropped.start("verb")
+        clause, _ = _clause(text, "I", "", begin, begin)
+        if clause is not None:
+            yield replace(clause, start=sentence.start + begin, end=sentence.start + clause.end)
     breaks = [0, *(match.end() for match in _BREAK.finditer(text))]
     at = 0
     for match in _subject().finditer(text):

@@ -155,14 +155,16 @@ FORMS: Final[tuple[tuple[re.Pattern[str], Maker], ...]] = tuple(
     for pattern, maker in (
         (
             (
-                rf"(?P<word>the day before yesterday|the day after tomorrow|yesterday|tomorrow|tonight|today|last night"
+                rf"(?P<word>the day before yesterday|the day after tomorrow|yesterday|tomorrow|tonight|today"
+                rf"|last night"
                 rf"|this (?:morning|afternoon|evening)){_PART}{_TIME}"
             ),
             _named_day,
         ),
         (
             (
-                r"(?:(?:over|during|in|by|for|at|earlier|later) )?(?P<which>this past|this coming|last|past|this|next)"
+                r"(?:(?:over|during|in|by|for|at|earlier|later) )?(?P<which>this past|this coming|last|past|this"
+                r"|next)"
                 r" (?P<unit>weekend|week|month|year|spring|summer|fall|autumn|winter)"
             ),
             _shifted,

@@ -80,7 +80,24 @@ _NO_NAME: Final = frozenset(
             "ok",
             "sure",
         ),
-        *("glad", "new", "back", "ready", "excited", "tired", "done", "looking", "trying", "going", "interested"),
+        *(
+            "glad",
+            "new",
+            "back",
+            "ready",
+            "excited",
+            "tired",
+            "done",
+            "looking",
+            "trying",
+            "going",
+            "interested",
+            "dr",
+            "mr",
+            "mrs",
+            "ms",
+            "prof",
+        ),
     ]
 )
 _SURNAME: Final = (
@@ -106,6 +123,8 @@ def is_name(text: str, *, alone: bool = False) -> bool:
     """
     bare = text.strip()
     first = bare.split()[0].casefold().rstrip(".,!") if bare.split() else ""
+    if first in ("dr", "mr", "mrs", "ms", "prof") and " " in bare:
+        return is_name(bare.partition(" ")[2], alone=alone)
     if not bare or first in _NO_NAME or bare.casefold() in _NO_NAME:
         return False
     if _LATIN.fullmatch(bare):

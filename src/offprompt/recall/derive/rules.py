@@ -23,6 +23,7 @@ _SINCE: Final = re.compile(
 )
 """How long somebody has had a job is no part of it."""
 
+_NOT: Final = re.compile(r"\b(?:not|never|no|hardly|barely|rarely|neither|without)\b|n't\b|不|没", re.IGNORECASE)
 _WORD: Final = re.compile(r"<([A-Z_]+)>")
 
 
@@ -56,10 +57,17 @@ class Rule:
         if match is None:
             return None
         named = match.groupdict()
-        value = next((named[group] for group in ("v", "v2", "v3") if named.get(group)), match[0])
+        group = next((group for group in ("v", "v2", "v3") if named.get(group)), 0)
+        value = match[group]
+        # A pattern's "any word" must not read over the one that turns what is said round.
+        turned = _NOT.search(predicate[: match.start(group)]) or value.endswith(("不", "没", "没有"))
+        if turned and self.positive and self.effect != "ends":
+            return None
         value = value.strip(" ,.，。")
-        if self.slot in ("job", "employer"):
+        if self.attribute in ("job", "employer"):
             value = _SINCE.sub("", value)
+        if self.attribute == "employer":
+            value = value.partition(" as ")[0]
         if not value or len(value) > MAX_VALUE or (self.stop is not None and self.stop.match(value)):
             return None
         return value

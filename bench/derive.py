@@ -1,0 +1,161 @@
+"""What the rules derive from real turns: how much by set and by rule, and how much of it is right.
+
+    python bench/derive.py                        yield by set and by rule; precision by rule, of what was judged
+    python bench/derive.py --judge FOLDER         draw 200 facts: what a judge reads goes to FOLDER/to_judge.jsonl
+    python bench/derive.py --verdicts FILE        take a judge's lines {"n": …, "right": true or false, "why": …}
+
+The draw is kept in tests/data/derived/judged.jsonl without the words of the sets: the id and the digest of the turn,
+the rule, the attribute, the verdict. Reads the folder that OFFPROMPT_DATA names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from offprompt.recall.derive import Derived, Turn, derive
+
+JUDGED = Path(__file__).resolve().parent.parent / "tests" / "data" / "derived" / "judged.jsonl"
+SAID_AT = datetime(2024, 5, 15, 12, tzinfo=UTC).timestamp()
+"""When turns of sets without dates are taken to be said: a Wednesday."""
+
+DRAWN = 200
+SEED = 20240515
+
+
+def bfcl(folder: Path) -> Iterator[Turn]:
+    for path in sorted((folder / "bfcl-memory").glob("memory_*.json")):
+        for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+            for number, turn in enumerate(row["question"]):
+                yield Turn(f"{row['id']}:{number}", turn[0]["content"], at=SAID_AT)
+
+
+def madial(folder: Path, language: str) -> Iterator[Turn]:
+    lines = (folder / "madial" / f"MADial-Bench-{language}-dialogue.json").read_text(encoding="utf-8").splitlines()
+    for place, row in enumerate(map(json.loads, lines)):
+        for number, line in enumerate(row["dialogue"]):
+            match = re.match(r'<(\w+)>:\s*"?(.*?)"?\n', line)
+            if match:
+                assistant = match[1] == "Assistant"
+                role, speaker = ("assistant", "") if assistant else ("user", match[1])
+                yield Turn(f"madial-{language}-{place}:{number}", match[2], role=role, speaker=speaker, at=SAID_AT)
+
+
+def locomo(folder: Path) -> Iterator[Turn]:
+    for sample in json.loads((folder / "locomo-dev" / "locomo_first5.json").read_text(encoding="utf-8")):
+        talk = sample["conversation"]
+        for name in [name for name in talk if re.fullmatch(r"session_\d+", name)]:
+            when = datetime.strptime(talk[f"{name}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+            for turn in talk[name]:
+                turn_id = f"{sample['sample_id']}:{turn['dia_id']}"
+                yield Turn(turn_id, turn["text"], speaker=turn["speaker"], at=when.timestamp())
+
+
+def all_turns(folder: Path) -> dict[str, list[Turn]]:
+    return {
+        "bfcl": list(bfcl(folder)),
+        "madial-en": list(madial(folder, "en")),
+        "madial-zh": list(madial(folder, "zh")),
+        "locomo-dev": list(locomo(folder)),
+    }
+
+
+def show_yield(turns: dict[str, list[Turn]], found: dict[str, list[Derived]]) -> None:
+    by_rule = {name: Counter(one.rule for one in facts) for name, facts in found.items()}
+    for name, facts in found.items():
+        users = sum(turn.role == "user" for turn in turns[name])
+        holding = len({one.quotes[0].turn_id for one in facts})
+        print(f"{name:10} {users:5} user turns, {holding:4} with facts, {len(facts):4} facts")
+    print(f"{'rule':20}" + "".join(f"{name:>11}" for name in found))
+    for rule, _ in sum(by_rule.values(), Counter[str]()).most_common():
+        print(f"{rule:20}" + "".join(f"{counts[rule] or '-':>11}" for counts in by_rule.values()))
+
+
+def draw(turns: dict[str, list[Turn]], found: dict[str, list[Derived]], folder: Path) -> None:
+    everything = [(name, one) for name, facts in found.items() for one in facts]
+    rng = random.Random(SEED)  # noqa: S311 - a repeatable draw
+    kept: list[dict[str, Any]] = []
+    to_judge: list[dict[str, Any]] = []
+    for number, (name, one) in enumerate(rng.sample(everything, DRAWN)):
+        at = next(place for place, turn in enumerate(turns[name]) if turn.turn_id == one.quotes[0].turn_id)
+        turn, before = turns[name][at], turns[name][at - 1] if at else None
+        digest = hashlib.sha256(turn.text.encode()).hexdigest()
+        held = {"n": number, "set": name, "turn": turn.turn_id, "digest": digest, "rule": one.rule}
+        kept.append({**held, "attribute": one.attribute, "right": None})
+        event = "" if one.event_at is None else datetime.fromtimestamp(one.event_at, UTC).isoformat()
+        to_judge.append(
+            {
+                "n": number,
+                "turn": turn.turn_id,
+                "speaker": turn.speaker or "user",
+                "said_at": datetime.fromtimestamp(turn.at or SAID_AT, UTC).isoformat(),
+                "before": before.text if before else "",
+                "source": turn.text,
+                "quoted": turn.text[one.quotes[0].start : one.quotes[0].end],
+                **{name: getattr(one, name) for name in ("rule", "kind", "slot", "subject", "attribute", "value")},
+                **{name: getattr(one, name) for name in ("positive", "effect", "text", "precision")},
+                "event_at": event,
+            }
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    write(JUDGED, kept)
+    write(folder / "to_judge.jsonl", to_judge)
+    print(f"{DRAWN} facts to judge: {folder / 'to_judge.jsonl'}")
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def take(verdicts: Path) -> None:
+    by_number = {row["n"]: row for row in read(verdicts)}
+    rows = [{**row, "right": by_number.get(row["n"], {}).get("right", row["right"])} for row in read(JUDGED)]
+    write(JUDGED, rows)
+
+
+def show_precision() -> None:
+    judged = [row for row in read(JUDGED) if row["right"] is not None]
+    if not judged:
+        print("no facts judged")
+        return
+    for what in ("set", "rule"):
+        for name, count in Counter(row[what] for row in judged).most_common():
+            right = sum(row["right"] for row in judged if row[what] == name)
+            print(f"{name:20} {right:3} of {count:3} right")
+    print(f"precision {sum(row['right'] for row in judged) / len(judged):.3f} of {len(judged)} judged")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--judge", type=Path)
+    parser.add_argument("--verdicts", type=Path)
+    asked = parser.parse_args()
+    named = os.environ.get("OFFPROMPT_DATA")
+    if not named:
+        raise SystemExit("bench/derive.py reads real turns: set OFFPROMPT_DATA to the folder of the data sets")
+    turns = all_turns(Path(named))
+    found = {name: derive(of_set, SAID_AT) for name, of_set in turns.items()}
+    if asked.judge:
+        draw(turns, found, asked.judge)
+        return
+    if asked.verdicts:
+        take(asked.verdicts)
+    show_yield(turns, found)
+    show_precision()
+
+
+if __name__ == "__main__":
+    main()
