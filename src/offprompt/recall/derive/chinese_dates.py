@@ -18,7 +18,7 @@ from offprompt.recall.derive.dates import (
     week_of,
     weekday_near,
 )
-from offprompt.recall.derive.records import Precision
+from offprompt.records import Precision
 
 _DIGITS: Final = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0, "俩": 2}
 _DAYS: Final = {"大前天": -3, "前天": -2, "昨": -1, "今": 0, "明": 1, "后天": 2, "大后天": 3}

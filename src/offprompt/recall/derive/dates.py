@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Final
 
-from offprompt.recall.derive.records import Language, Precision
+from offprompt.recall.derive.records import Language
+from offprompt.records import Precision
 
 _MONTHS: Final = tuple(calendar.month_name)
 

@@ -18,7 +18,7 @@ from offprompt.recall.derive.dates import (
     week_of,
     weekday_near,
 )
-from offprompt.recall.derive.records import Precision
+from offprompt.records import Precision
 
 _WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")

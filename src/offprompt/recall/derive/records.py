@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from offprompt.records import Policy
+from offprompt.records import Policy, Precision
 
-Precision: TypeAlias = Literal["", "year", "month", "week", "day", "minute"]
 Effect: TypeAlias = Literal["adds", "replaces", "ends"]
 Language: TypeAlias = Literal["en", "zh"]
 
