@@ -15,7 +15,7 @@ import time
 import venv
 from pathlib import Path
 
-LIMIT_MB = 40
+LIMIT_MB = 150
 ROUNDS = 7
 
 
