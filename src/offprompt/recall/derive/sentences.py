@@ -50,9 +50,31 @@ _JOKE: Final = re.compile(
 )
 
 
+# What is given to be worked on is no word of the user's own: behind "Translate: …", before "rewrite this", in a game.
+_GIVEN: Final = re.compile(
+    r"\b(?:translate|summari[sz]e|rewrite|rephrase|proofread|paraphrase|polish|correct|edit|improve|write|draft|compose"
+    r"|analy[sz]e|review|reply to|respond to)\b[^\n:：.!?。！？]{0,100}(?:[:：]|\n)"
+    r"|(?:翻译|总结|改写|润色|校对|概括|续写|仿写|写一[封篇段首个])[^\n：:。！？]{0,40}[：:\n]",
+    re.IGNORECASE,
+)
+_NOT_OWN: Final = re.compile(
+    r"\b(?:translate|summari[sz]e|rewrite|rephrase|proofread|paraphrase|polish|correct|edit) (?:this|that|it|the above"
+    r"|the text|my (?:essay|text|email|letter|story))\b"
+    r"|\b(?:role-?play(?:ing)?|let's pretend|act as (?:an?|my|if)|pretend (?:to be|that|you|i)"
+    r"|in this (?:story|scenario|game))\b"
+    r"|(?:翻译|总结|改写|润色|校对)(?:一下)?(?:这|上面|以上)|把(?:这|上面|以上|下面).{0,12}(?:翻译|改写|润色|总结)"
+    r"|角色扮演|你(?:来)?扮演|我们来假装",
+    re.IGNORECASE,
+)
+
+
 def sentences(text: str) -> Iterator[Sentence]:
-    """The sentences of a turn, in order. Cost: O(n)."""
+    """The sentences of a turn in the user's own words, in order. Cost: O(n)."""
     plain = blanked(text[: 2 * MAX_CHARS]).translate(_APOSTROPHES)
+    if _NOT_OWN.search(plain):
+        return
+    given = _GIVEN.search(plain)
+    plain = plain[: given.start()] if given else plain
     pieces: list[Sentence] = []
     begin = 0
     for end in [*_END.finditer(plain), None]:
