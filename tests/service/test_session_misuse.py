@@ -89,6 +89,18 @@ def test_a_coroutine_and_a_stream_are_named(alice: BoundScope) -> None:
         session.absorb(iter([]))
 
 
+def test_a_session_stays_on_the_wire_that_it_began_on(alice: BoundScope, wire: Wire) -> None:
+    """Its head and its messages are of that wire's shape."""
+    began = alice.session("s", model=MODELS[wire], wire=wire)
+    began.prepare(HELLO)
+    other = alice.session("s", model=MODELS[OTHER[wire]], wire=OTHER[wire])
+    for call_it in (lambda: other.prepare(HELLO), lambda: other.absorb(as_reply("Hi", OTHER[wire]))):
+        with pytest.raises(UsageError, match=f"'s' began on the wire {wire}.*pass wire='{wire}'.*another session id"):
+            call_it()
+    assert began.record == other.record
+    began.absorb(as_reply("Hi", wire))
+
+
 def test_tools_are_checked(alice: BoundScope, wire: Wire) -> None:
     def opened(*tools: Any) -> None:
         alice.session("s", model=MODELS[wire], wire=wire, tools=list(tools))

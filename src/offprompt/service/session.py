@@ -201,6 +201,12 @@ class Session:
 
     def _load(self) -> tuple[SessionRecord, Turn]:
         record = self._kit.sessions.load(self.scope) or self._new_record()
+        wire = self._model.shape.name
+        if record.wire != wire:
+            raise UsageError(
+                f"session {self.scope.session!r} began on the wire {record.wire}, and this is {wire}; "
+                f"pass wire={record.wire!r}, or open another session id"
+            )
         self._conversation.add(self._kit.sessions.journal(self.scope, after=self._conversation.seq))
         return record, Turn.of(self._kit, record, self._model, self._digest)
 
