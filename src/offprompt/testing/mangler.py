@@ -12,7 +12,7 @@ from offprompt.records import MEMORY_ACTIONS, as_dict, compact
 from offprompt.testing.stand_ins import Caller
 from offprompt.testing.strict_replies import Said, SaidCall
 
-_FULL_WIDTH: Final = str.maketrans('{}:,"', "｛｝：，“")
+_FULL_WIDTH: Final = str.maketrans("{}:,", "｛｝：，")
 _HANDLE: Final = re.compile(r"\[\[mem:([^\]]+)\]\]")
 
 
@@ -29,6 +29,12 @@ class Damage:
     spoil: Callable[[str], str]
 
 
+def _full_width_marks(text: str) -> str:
+    """JSON with its marks in full width; what stands within quotation marks stays."""
+    parts = re.split(r'("[^"]*")', text)
+    return "".join(f"“{part[1:-1]}“" if at % 2 else part.translate(_FULL_WIDTH) for at, part in enumerate(parts))
+
+
 def _full_width(text: str) -> str:
     return "".join(chr(ord(char) + 0xFEE0) if char.isascii() and char.isalnum() else char for char in text)
 
@@ -37,7 +43,7 @@ def _full_width(text: str) -> str:
 ARGUMENTS: Final = (
     Damage("trailing commas", keeps=True, spoil=lambda text: text[:-1] + ",}"),
     Damage("single quotes", keeps=True, spoil=lambda text: text.replace('"', "'")),
-    Damage("full-width marks", keeps=True, spoil=lambda text: text.translate(_FULL_WIDTH)),
+    Damage("full-width marks", keeps=True, spoil=_full_width_marks),
     Damage("written as text", keeps=True, spoil=compact),
     Damage("in a fence", keeps=True, spoil=lambda text: f"```json\n{text}\n```"),
     Damage("truncated", keeps=False, spoil=lambda text: text[: len(text) * 2 // 3]),
@@ -63,7 +69,7 @@ IN_TEXT: Final = (
     Damage("in a fenced block", keeps=True, spoil=lambda text: f"```json\n{text}\n```"),
     Damage("in tags", keeps=True, spoil=lambda text: f"<tool_call>\n{text}\n</tool_call>"),
     Damage("commas and quotes", keeps=True, spoil=lambda text: text.replace('"', "'").replace("}", ",}", 1)),
-    Damage("full-width", keeps=True, spoil=lambda text: text.translate(_FULL_WIDTH)),
+    Damage("full-width", keeps=True, spoil=_full_width_marks),
     Damage("cut off", keeps=False, spoil=lambda text: text[:-4]),
     Damage("as an example", keeps=False, spoil=lambda text: f"A call looks like `{text}`, for example."),
 )
