@@ -44,6 +44,7 @@ _GREETING: Final = re.compile(
     r"(?: there| everyone| all| again)?\W{1,3}",
     re.IGNORECASE,
 )
+_YEARLY: Final = re.compile(r"birthday|anniversary|生日|纪念日", re.IGNORECASE)
 _MET: Final = re.compile(r"\b(?:nice|pleased|good|glad) to meet you\b|很高兴认识你", re.IGNORECASE)
 _INTRODUCED: Final = re.compile(
     r"(?:I'm|I am|it's|this is) (?P<v>[A-Z][\w'-]+(?: [A-Z][\w'-]+)?)(?=$|,| and | from )"
@@ -120,7 +121,7 @@ def _asked(rule: Rule, sentence: Sentence, start: int, saying: Saying, language:
         return [], 0
     quote = Quote(saying.turn.turn_id, sentence.start + start, sentence.start + start + max(match.end(), 1))
     value, days = _for_good(value, saying, language)
-    shown = value.capitalize() if rule.slot == "language" and language == "en" else value
+    shown = value.title() if rule.slot == "language" and language == "en" else value
     said = about_them(shown) if language == "en" else about_self(shown)
     said = shown if rule.check else said
     text = rule.text.format(me=saying.shown(language), v=said)
@@ -145,7 +146,8 @@ def _remembered(rule: Rule, value: str, sentence: Sentence, saying: Saying, lang
 def _for_good(value: str, saying: Saying, language: Language) -> tuple[str, list[Day]]:
     """A value with its dates said for good, and the dates."""
     dates = english_dates if language == "en" else chinese_dates
-    days = dates(value, saying.day, past=False)
+    # A day of every year stays as said.
+    days = [] if _YEARLY.search(value) else dates(value, saying.day, past=False)
     return with_dates(value, days, language), days
 
 

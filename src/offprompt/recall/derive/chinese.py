@@ -42,7 +42,9 @@ _ENDING: Final = re.compile(
 )
 _DOING: Final = re.compile(r"[吃喝玩看听读做踢打画唱跳逛去跑爬游骑养收旅]")
 _REPEATED: Final = re.compile(r"总|经常|常常|每|通常|一般|周末都|平时")
-_NAMED: Final = re.compile(r"(?:的)?(?:名字)?(?:叫做?|名叫|名字叫|名字是|的名字是)(?P<v>.+)")
+_NAMED: Final = re.compile(
+    r"(?:的)?(?:名字)?(?:(?:英文名|中文名|小名|全名|昵称)(?:叫|是)|叫做?|名叫|名字叫|名字是|的名字是)(?P<v>.+)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,8 @@ def _fits(rule: Rule, told: _Told, saying: Saying) -> bool:
             day.day > saying.day or (day.precision in ("week", "month", "year", "minute") and day.day >= saying.day)
             for day in told.days
         )
-    return True
+    # What holds from a day that is to come does not hold yet.
+    return rule.effect != "replaces" or not any(day.day > saying.day for day in told.days)
 
 
 def _ended(told: _Told, saying: Saying) -> Derived | None:

@@ -44,6 +44,7 @@ _NAMED: Final = re.compile(
     r"(?:'s name is|is (?:named|called)|are (?:named|called)|names are) (?P<v>[A-Z][\w'-]+(?:(?:,? and |, "
     r"| )[A-Z][\w'-]+){0,4})$"
 )
+_BIRTHDAY: Final = re.compile(r"'s birthday(?:'s| is)(?: on)? (?P<v>.*\d.*)")
 _MY_NAME: Final = re.compile(
     r"(?:full |first |real |new |given |legal |nick ?)?name(?:'s| is)(?: now)? (?P<v>.+)", re.IGNORECASE
 )
@@ -94,6 +95,12 @@ def _of_predicate(clause: Clause, saying: Saying) -> Derived | None:
     named = None if itself else _NAMED.match(clause.rest.strip() if clause.rest[:1] == " " else clause.rest)
     if named:
         return None if clause.name else _named(clause, saying, named["v"])
+    birthday = None if itself else _BIRTHDAY.match(clause.rest)
+    if birthday:
+        rule = Rule("birthday.of", "birthday", _BIRTHDAY, effect="replaces")
+        whom = f"{saying.shown('en')}'s {clause.subject}" + (f" {clause.name}" if clause.name else "")
+        fact = _fact(rule, birthday["v"], f"{whom}{clause.rest}.", clause, saying)
+        return replace(fact, subject=clause.name or clause.subject)
     predicate = expanded(clause.rest)
     predicate = agreeing(predicate) if clause.subject == "I" else predicate
     if saying.turn.text.islower():
@@ -133,7 +140,9 @@ def _fits(rule: Rule, told: _Told) -> bool:
         )
     if rule.needs == "present":
         return not told.past and told.clause.cut not in _CONDITIONAL
-    return told.clause.cut not in ("if", "unless")
+    # What holds from a day that is to come does not hold yet.
+    later = rule.effect == "replaces" and not told.past and any(day.day > today for day in told.all_days)
+    return told.clause.cut not in ("if", "unless") and not later
 
 
 def _ended(told: _Told) -> tuple[Rule, str] | None:

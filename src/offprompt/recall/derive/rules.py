@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, Literal
@@ -15,7 +15,10 @@ from offprompt.records import Policy
 Needs = Literal["", "past", "future", "present"]
 MAX_VALUE: Final = 120
 
-_BUILT_IN: Final = ("name", "name.greeting", "name.answer", "named", "ended")
+_BUILT_IN: Final[dict[Language, tuple[str, ...]]] = {
+    "en": ("name", "name.greeting", "name.answer", "named", "birthday.of", "ended"),
+    "zh": ("name", "name.greeting", "name.answer", "named", "ended"),
+}
 """Rules that take more than a pattern: they stand in code."""
 
 _SINCE: Final = re.compile(
@@ -34,6 +37,7 @@ class Rule:
     pattern    matched at the beginning of the predicate; the group `v` is the value, else all of the predicate.
     needs      the date that the clause must have, or that its verb is of the present.
     stop       what the value may not begin with. check: the value has to be a name.
+    asks       it is one of the rules for what users ask for: "don't …" is part of what they ask.
     text       the sentence, with {me} and {v}; empty: it is put together from the clause.
     inherits : a clause without a subject takes that of the one before.
     """
@@ -50,6 +54,7 @@ class Rule:
     text: str = ""
     check: Literal["", "name"] = ""
     policy: Policy | None = None
+    asks: bool = False
 
     def value(self, predicate: str) -> str | None:
         """What the predicate gives as value, None if the rule does not fit."""
@@ -61,7 +66,7 @@ class Rule:
         value = match[group]
         # A pattern's "any word" must not read over the one that turns what is said round.
         turned = _NOT.search(predicate[: match.start(group)]) or value.endswith(("不", "没", "没有"))
-        if turned and self.positive and self.effect != "ends":
+        if turned and self.positive and self.effect != "ends" and not self.asks:
             return None
         value = value.strip(" ,.，。")
         if self.attribute in ("job", "employer"):
@@ -79,18 +84,16 @@ def rules(language: Language, kind: str = "rule") -> tuple[Rule, ...]:
     table = _table(language)
     words: dict[str, str] = table["words"]
     before = words.get("BEFORE", "") if kind == "rule" else ""
-    return tuple(_rule(one, words, before) for one in table.get(kind, []))
+    return tuple(replace(_rule(one, words, before), asks=kind == "ask") for one in table.get(kind, []))
 
 
 def rule_names() -> list[str]:
     """The names of all rules, as `Derived.rule` says them."""
-    listed = [
-        f"{language}.{rule.name}"
-        for language in ("en", "zh")
-        for kind in ("rule", "mine", "ask")
-        for rule in rules(language, kind)
-    ]
-    return [*listed, *(f"{language}.{name}" for language in ("en", "zh") for name in _BUILT_IN)]
+    names: list[str] = []
+    for language, built_in in _BUILT_IN.items():
+        listed = [rule.name for kind in ("rule", "mine", "ask") for rule in rules(language, kind)]
+        names += [f"{language}.{name}" for name in (*listed, *built_in)]
+    return names
 
 
 def word(language: Language, name: str) -> str:

@@ -52,13 +52,15 @@ _JOKE: Final = re.compile(
 
 # What is given to be worked on is no word of the user's own: behind "Translate: …", before "rewrite this", in a game.
 _GIVEN: Final = re.compile(
-    r"\b(?:translate|summari[sz]e|rewrite|rephrase|proofread|paraphrase|polish|correct|edit|improve|write|draft|compose"
+    r"\b(?:translate|summari[sz]e|rewrite|rephrase|proofread|paraphrase|polish|correct|edit|improve|write|draft"
+    r"|compose"
     r"|analy[sz]e|review|reply to|respond to)\b[^\n:：.!?。！？]{0,100}(?:[:：]|\n)"
     r"|(?:翻译|总结|改写|润色|校对|概括|续写|仿写|写一[封篇段首个])[^\n：:。！？]{0,40}[：:\n]",
     re.IGNORECASE,
 )
 _NOT_OWN: Final = re.compile(
-    r"\b(?:translate|summari[sz]e|rewrite|rephrase|proofread|paraphrase|polish|correct|edit) (?:this|that|it|the above"
+    r"\b(?:translate|summari[sz]e|rewrite|rephrase|proofread|paraphrase|polish|correct|edit) (?:this|that|it"
+    r"|the above"
     r"|the text|my (?:essay|text|email|letter|story))\b"
     r"|\b(?:role-?play(?:ing)?|let's pretend|act as (?:an?|my|if)|pretend (?:to be|that|you|i)"
     r"|in this (?:story|scenario|game))\b"
