@@ -122,7 +122,7 @@ def _of_predicate(clause: Clause, saying: Saying) -> Derived | None:
         return _built(*ended, told)
     for rule in rules("en"):
         value = rule.value(predicate) if _fits(rule, told) else None
-        if value is not None:
+        if value is not None and not _is_date(value, told):  # "graduated in May"
             return _built(rule, value, told)
     return None
 
@@ -143,6 +143,12 @@ def _fits(rule: Rule, told: _Told) -> bool:
     # What holds from a day that is to come does not hold yet.
     later = rule.effect == "replaces" and not told.past and any(day.day > today for day in told.all_days)
     return told.clause.cut not in ("if", "unless") and not later
+
+
+def _is_date(value: str, told: _Told) -> bool:
+    """Whether a value is nothing but a date."""
+    days = english_dates(f"in {value}", told.saying.day, past=told.past)
+    return bool(days) and not without_dates(f"in {value}", days).strip()
 
 
 def _ended(told: _Told) -> tuple[Rule, str] | None:
