@@ -24,6 +24,8 @@ DIGEST_CHARS: Final = 12
 
 Vectors = NDArray[np.float32]
 
+_FAILURES: Final = (ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
+
 
 def embedder_for(name: str = "use") -> Embedder | None:
     """The embedder of that name, with a cache; `none`: no vectors, memories are found by their words.
@@ -117,7 +119,7 @@ def _in_batches(encode: Callable[[list[str]], Any], texts: Sequence[str], dimens
         batch = [text.encode(errors="replace").decode() or " " for text in texts[at : at + BATCH]]
         try:
             vectors = np.asarray(encode(batch), np.float32)
-        except Exception as error:
+        except _FAILURES as error:
             raise BackendError(f"the embedder {name} failed on {len(batch)} texts: {error}") from error
         if vectors.shape != (len(batch), dimension) or not np.isfinite(vectors).all():
             raise BackendError(

@@ -19,8 +19,8 @@ _SOUNDS: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u312f\u31a0-\u3
 _HANGUL: Final = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
 # A mark that belongs to the letter before it is no end of a word (Devanagari, Arabic, Hebrew points).
 _MARKS: Final = (
-    "\\u0300-\\u036f\\u0483-\\u0489\\u0591-\\u05c7\\u0610-\\u061a\\u064b-\\u065f\\u0670"
-    "\\u0900-\\u0903\\u093a-\\u094d\\u0981-\\u0983\\u09bc-\\u09cd"
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u0900-\u0903\u093a-\u094d\u0981-\u0983\u09bc-\u09cd"
 )
 _WORDS: Final = re.compile(
     rf"(?P<run>[{_HAN}{_SOUNDS}]+)|(?P<korean>[{_HANGUL}]+)"
@@ -35,22 +35,6 @@ _ASKS: Final = re.compile(r"(?:[?？؟]|[吗呢][。.!！~～]*)[\s\"'”’」�
 _ONE_HAN: Final = re.compile(f"[{_HAN}]")
 
 
-def fold(text: str) -> str:
-    """The form in which texts are compared: NFKC, case folded."""
-    return unicodedata.normalize("NFKC", text).casefold()
-
-
-def words(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Each word of an NFKC text, or run of a script without spaces: its place and its terms, stop words too."""
-    for match in _WORDS.finditer(text):
-        if match["word"] is not None:
-            yield match.start(), match.end(), tuple(_word_terms(match[0]))
-        elif match["korean"] is not None:
-            yield match.start(), match.end(), (match[0], *_pairs(match[0], above=2))
-        else:
-            yield match.start(), match.end(), tuple(_run_terms(match[0]))
-
-
 def all_terms(text: str) -> list[str]:
     """The terms of a text in order, stop words too. Cost O(n); stems are cached by word (65,536 of them).
 
@@ -62,7 +46,7 @@ def all_terms(text: str) -> list[str]:
               Gao, Zhang & Zhou 2000, "On the use of words and n-grams for Chinese information retrieval".
     """
     plain = _THOUSANDS.sub("", _ENDINGS.sub("", unicodedata.normalize("NFKC", text)))
-    return [term for _, _, found in words(plain) for term in found]
+    return [term for match in _WORDS.finditer(plain) for term in _terms_of(match)]
 
 
 def asks(text: str) -> bool:
@@ -74,6 +58,16 @@ def search_terms(text: str) -> list[str]:
     """The terms that carry meaning, in order; all of them where none does (`who are you?`)."""
     found = all_terms(text)
     return [term for term in found if term not in STOP_TERMS] or found
+
+
+def _terms_of(match: re.Match[str]) -> Iterator[str]:
+    if match["word"] is not None:
+        yield from _word_terms(match[0])
+    elif match["korean"] is not None:
+        yield match[0]
+        yield from _pairs(match[0], above=2)
+    else:
+        yield from _run_terms(match[0])
 
 
 def _word_terms(word: str) -> Iterator[str]:

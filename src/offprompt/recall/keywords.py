@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from offprompt.recall.postings import K1, B, Postings, TermHits
+from offprompt.recall.bm25 import K1, B, idf
+from offprompt.recall.postings import Postings, TermHits
 from offprompt.recall.rows import Bools, Floats, Ints
 
 MAX_TERMS = 128
@@ -26,18 +26,12 @@ class Matches:
     session: Floats
 
 
-def idf(texts: int, holders: int) -> float:
-    """How rare a term is among so many texts."""
-    return math.log(1 + (texts - holders + 0.5) / (holders + 0.5))
-
-
 def match(terms: Iterable[str], postings: Postings, lengths: Floats, sessions: Ints, allowed: Bools) -> Matches:
     """Hold the terms against all rows.
 
     lengths    by row, in terms; 0 for removed rows. sessions: by row; -1: in none.
     allowed    rows whose words may count for their session.
-    Source   Robertson & Zaragoza 2009, "The probabilistic relevance framework", k1 = .9 and b = .4 as in Lin et al.
-             2021, "Pyserini"; divided by its least upper bound, idf · (k1 + 1) over the query's terms, which takes the
+    Source   Robertson & Zaragoza 2009, "The probabilistic relevance framework", divided by its least upper bound, idf · (k1 + 1) over the query's terms, which takes the
              place of the maximum in Bruch, Gai & Ingber 2023, "An analysis of fusion functions for hybrid retrieval".
     Cost     O(rows + postings of the terms).
     """

@@ -9,8 +9,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-K1: Final = 0.9
-B: Final = 0.4
 PENDING_LEAST: Final = 8192
 """Postings that may wait before they are merged; more where the merged ones are many (a quarter of them)."""
 

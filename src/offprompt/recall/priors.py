@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from offprompt.recall.analysis import fold
 from offprompt.recall.rows import NOWHERE, Bools, Columns, Floats
+from offprompt.recall.text import fold
 
 SHORT_NAME: Final = 3
 """Letters of a short form of a name, at least: "Mel" is Melanie where nobody else begins so."""
