@@ -25,7 +25,7 @@ _OPENERS: Final = re.compile(
     r"|then|now|besides|in addition|additionally|as for me|for me|yet|however|or|nor|fyi|note|again|basically"
     r"|absolutely"
     r"|definitely|totally|sadly|finally|outside of work|in my (?:free|spare) time|for work|on top of that|after work"
-    r"|mel|guys|man|dude|hmm+|um+|uh+|ah+|aw+|yay|great|cool|good|nice|please|since then|growing up|at the moment"
+    r"|guys|man|dude|hmm+|um+|uh+|ah+|aw+|yay|great|cool|good|nice|please|since then|growing up|at the moment"
     r"|as you know|as a matter of fact|speaking of which|first(?: of all)?|second(?:ly)?|for context|for the record)"
     r"(?:[,:!.\s]+|\Z))*\s*",
     re.IGNORECASE,

@@ -10,7 +10,6 @@ from typing import Final
 MAX_CHARS: Final = 2000
 """Of a turn, sentences that begin beyond this are not looked at; and of a sentence not more than this."""
 
-_QUOTES: Final = {"“": "”", "「": "」", "『": "』", "‘": "’", "«": "»"}
 _QUOTED: Final = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]{0,300}`|^[ \t]*>[^\n]*|“[^”\n]{0,600}”|「[^」\n]{0,600}」|『[^』\n]{0,600}』"
     r"|(?<!\w)\"[^\"\n]{0,600}\"",
@@ -106,11 +105,7 @@ def _blank(match: re.Match[str]) -> str:
     quoted = match[0]
     inner = quoted[1:-1]
     # A name or a title in quotation marks is part of the sentence: its marks go, one character for one.
-    if (
-        quoted[0] in '“「『"'
-        and len(inner) <= 30
-        and len(inner.split()) <= 4
-        and not re.search(r"[.!?。！？，,]", inner)
-    ):
+    title = len(inner) <= 40 and len(inner.split()) <= 7 and not _SPOKEN.search(inner)
+    if title and quoted[0] in '“「『"':
         return f" {inner} " if quoted[0] == '"' or inner.isascii() else quoted
     return BLANK * len(quoted)
