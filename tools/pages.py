@@ -31,6 +31,7 @@ from offprompt.wire.prices import builtin_sheets, named_sheet
 from tools.blocks import fitting, run_page
 
 ROOT = Path(__file__).resolve().parent.parent
+FAMILIES = ("slot", "memory")
 MATRIX = {"rewritten": "memory rewritten", "truncation": "truncation only"}
 LOGS = {"swe-agent/*.traj": 126, "tau-bench/gpt-4o-airline.json": 200, "longmemeval/haystacks.json": 200}
 KINDS = {"integer": "INTEGER", "int": "INTEGER", "float": "NUMBER", "path": "PATH", "file": "PATH"}
@@ -76,8 +77,9 @@ def commands() -> str:
         own = [one for one in command.params if one.name not in OPTION_NAMES and one.name not in ("help", "ctx")]
         words = [argument_word(one) for one in own if one.param_type_name == "argument"]
         parts += ["", f"### `offprompt {' '.join([*path, *words])}`", ""]
-        if ("slot", *path) in paths:
-            parts.append(f"Short for `offprompt slot {path[0]}`.")
+        families = [family for family in FAMILIES if (family, *path) in paths]
+        if len(families) == 1:
+            parts.append(f"Short for `offprompt {families[0]} {path[0]}`.")
             continue
         parts += [" ".join(str(command.help).split()), "", *(option_line(one) for one in own)]
         if not own:

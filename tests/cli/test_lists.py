@@ -64,8 +64,8 @@ def test_backup_and_restore(run: Run, tmp_path: Path) -> None:
 
 def test_sweep_says_what_went(run: Run) -> None:
     run("write a x --user u --ttl 0.000001")
-    assert run("sweep --json").document == {"slots": 1, "sessions": 0}
-    assert run("sweep").out == "removed: 0 slots, 0 sessions\n"
+    assert run("sweep --json").document == {"slots": 1, "memories": 0, "sessions": 0}
+    assert run("sweep").out == "removed: 0 slots, 0 memories, 0 sessions\n"
 
 
 def test_sessions_lists_the_scopes_own(run: Run, store: Path) -> None:

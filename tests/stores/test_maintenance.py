@@ -240,7 +240,7 @@ def test_doctor_sees_what_waits_for_a_sweep(store: SqliteStore, clock: MovedCloc
     assert state_of(store, "sweep")[0][1].startswith("1 slots")
     clock.move(7 * 86400)
     assert state_of(store, "sweep")[0] == ("warn", "2 slots expired or forgotten long ago are still stored")
-    assert sweep(store, store, clock) == Swept(2, 0)
+    assert sweep(store, store, store, clock) == Swept(2, 0, 0)
     assert state_of(store, "sweep")[0][0] == "ok"
 
 
@@ -283,9 +283,9 @@ def test_sweep_of_slots_and_idle_sessions(store: SqliteStore, clock: MovedClock)
         scope = Scope(app, user="u", session="s")
         store.commit(SessionChange(SessionRecord(scope, revision=1, used_at=start)))
     clock.move(30 * 86400)
-    assert sweep(store, store, clock, app="app2") == Swept(1, 0)
+    assert sweep(store, store, store, clock, app="app2") == Swept(1, 0, 0)
     clock.move(1)
-    assert sweep(store, store, clock, app="app2") == Swept(0, 1)
-    assert sweep(store, store, clock, session_idle_s=1e9) == Swept(1, 0)
-    assert sweep(store, store, clock) == Swept(0, 1)
+    assert sweep(store, store, store, clock, app="app2") == Swept(0, 0, 1)
+    assert sweep(store, store, store, clock, session_idle_s=1e9) == Swept(1, 0, 0)
+    assert sweep(store, store, store, clock) == Swept(0, 0, 1)
     assert len(names_of(store, Scope("app2", shared=True), within="subtree")) == 1

@@ -1,12 +1,15 @@
-"""`doctor`, `backup`, `restore`, `sweep`: the store's health."""
+"""`doctor`, `backup`, `restore`, `sweep`, `reindex`: the store's health."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import Progress
 
 from offprompt.cli.call import Call, command
 from offprompt.cli.render import table
@@ -60,22 +63,49 @@ def restore(
 
 
 def sweep(call: Call) -> None:
-    """Remove what expired, what was forgotten long ago, and idle sessions."""
+    """Remove what expired, what was forgotten long ago, idle sessions, and memories of users idle too long."""
     with call.memory() as memory:
         parts, settings = memory.parts, memory.parts.settings
         swept = maintenance.sweep(
             parts.slots,
+            parts.memories.store,
             parts.sessions,
             parts.clock,
             app=call.options.app,
             undo_s=settings.undo_s,
             session_idle_s=settings.session_idle_s,
+            user_idle_days=settings.user_idle_days,
         )
-    counts = f"{swept.slots} {call.say('slots')}, {swept.sessions} {call.say('sessions')}"
+    counts = (
+        f"{swept.slots} {call.say('slots')}, {swept.memories} {call.say('memories')}, "
+        f"{swept.sessions} {call.say('sessions')}"
+    )
     call.put(asdict(swept), f"{call.say('removed')}: {counts}")
+
+
+def reindex(call: Call) -> None:
+    """Give memories, of a scope or all, vectors of the embedder in use; broken off, it goes on where it was."""
+    with call.memory() as memory:
+        # NumPy and the embedder are loaded with the command, not with the program.
+        from offprompt.service import reindexing  # noqa: PLC0415
+
+        kit = memory.parts.memories.kit
+        scope = call.scope_of(memory).scope if call.scoped else None
+        total = reindexing.waiting(kit, scope)
+        with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+            task = progress.add_task("reindex", total=total)
+            done = reindexing.reindex(kit, scope, progress=lambda count: progress.update(task, completed=count))
+    by = done.embedder or call.say("by words alone: there is no embedder")
+    call.put(asdict(done), f"{call.say('indexed')}: {done.done} {call.say('memories')}, {by}")
 
 
 def mount(app: typer.Typer) -> None:
     """Put the commands into the program."""
-    for name, function in (("doctor", doctor), ("backup", backup), ("restore", restore), ("sweep", sweep)):
+    for name, function in (
+        ("doctor", doctor),
+        ("backup", backup),
+        ("restore", restore),
+        ("sweep", sweep),
+        ("reindex", reindex),
+    ):
         command(app, name)(function)

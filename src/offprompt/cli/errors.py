@@ -12,6 +12,7 @@ import typer
 
 from offprompt.cli import streams
 from offprompt.errors import NotFoundError, OffpromptError
+from offprompt.records.slot import RESERVED_PREFIX
 
 CommandLineError: Final[type[Exception]] = typer.BadParameter.__mro__[2]
 """What Typer raises for a command line that it cannot read; the class has had several homes."""
@@ -32,6 +33,12 @@ SPOKEN: Final = (
     (r"\b(user|agent|session|app)=''", r"--\1 ''"),
     (r"shared=True stands alone: .*", "--shared stands alone: leave out --user, --agent and --session, or --shared"),
     (r"pass another schema with the value", "give another --schema with the value"),
+    (r"\bkinds=", "--kind "),
+    (r"\bstates=", "--state "),
+    (r"\btop_k=", "--top "),
+    (r"\bfloor=", "--floor "),
+    (r"\bquery='([^']*)'", r"the question '\1'"),
+    (r"\blimit=(-?\d+)", r"--limit \1"),
 )
 """What the library calls its arguments, and what the command line calls them."""
 
@@ -114,13 +121,14 @@ def as_value(argv: Sequence[str], option: str) -> str:
 
 
 def way_out(error: NotFoundError, argv: Sequence[str]) -> str:
-    """The command that finds the slot: the same with the name spelled as stored, or a list of the names."""
+    """The command that finds it: the same with the slot's name spelled as stored, or a list of what there is."""
     if error.alike and error.name in argv:
         at = argv.index(error.name)
         return (
             f"spelled alike: {', '.join(error.alike)}; try: {as_typed([*argv[:at], error.alike[0], *argv[at + 1 :]])}"
         )
-    return f"try: {as_typed(['slot', 'list', *scope_words(argv)])}"
+    family = "memory" if error.name.startswith(RESERVED_PREFIX) else "slot"
+    return f"try: {as_typed([family, 'list', *scope_words(argv)])}"
 
 
 def scope_words(argv: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`sessions`, `prices`, `settings`: what there is."""
+"""`sessions`, `users`, `prices`, `settings`: what there is."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from offprompt.bootstrap import config_file, price_sheets
 from offprompt.cli.call import Call, command
 from offprompt.cli.render import moment, scope_json, table
 from offprompt.config import Settings, load_settings, setting_docs
+from offprompt.service.holders import Holder, holders
 
 
 def sessions(call: Call) -> None:
@@ -40,6 +41,27 @@ def sessions(call: Call) -> None:
         for one in found
     ]
     call.put({"sessions": document}, table(heads, rows) if rows else call.say("nothing here"))
+
+
+def users(call: Call) -> None:
+    """Whose slots, memories and sessions there are: users and agents of an app, by name."""
+    with call.memory() as memory:
+        parts = memory.parts
+        found = holders(parts.slots, parts.memories.store, parts.sessions, parts.settings.app)
+    heads = [call.say(head) for head in ("user", "agent", "slots held", "memories held", "sessions held")]
+    rows = [[holder(call, one), one.scope.agent or "-", one.slots, one.memories, one.sessions] for one in found]
+    document = [
+        {"scope": scope_json(one.scope), "slots": one.slots, "memories": one.memories, "sessions": one.sessions}
+        for one in found
+    ]
+    call.put({"users": document}, table(heads, rows) if rows else call.say("nothing here"))
+
+
+def holder(call: Call, one: Holder) -> str:
+    """The user's id; of what belongs to no user, whose it is."""
+    if one.scope.shared or one.scope.session:
+        return call.say("everyone") if one.scope.shared else f"{call.say('session')} {one.scope.session}"
+    return one.scope.user or "-"
 
 
 def prices(call: Call) -> None:
@@ -81,5 +103,5 @@ def shown(value: Any) -> str:
 
 def mount(app: typer.Typer) -> None:
     """Put the commands into the program."""
-    for name, function in (("sessions", sessions), ("prices", prices), ("settings", settings)):
+    for name, function in (("sessions", sessions), ("users", users), ("prices", prices), ("settings", settings)):
         command(app, name)(function)

@@ -30,6 +30,12 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
+def shortened(text: str, limit: int = 60) -> str:
+    """The text on one line, its end left out when it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
 def moment(at: float | None) -> str:
     """A time in UTC, to the second; empty for None."""
     return "" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

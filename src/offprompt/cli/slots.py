@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -13,7 +11,8 @@ import typer
 from offprompt.cli import guards
 from offprompt.cli.call import Call, command
 from offprompt.cli.errors import corrected, quoted
-from offprompt.cli.render import moment, scope_json, seconds_of, slot_json, table, version_json
+from offprompt.cli.given import file_text, parsed, scope_words, text_given
+from offprompt.cli.render import moment, scope_json, seconds_of, shortened, slot_json, table, version_json
 from offprompt.errors import NotFoundError, UsageError
 from offprompt.records import DEFAULT, Default, Policy, Slot, as_dict, text_of
 
@@ -43,7 +42,7 @@ def write(
     schema: Annotated[Path | None, typer.Option(help="A JSON Schema that this and later values must fit.")] = None,
 ) -> None:
     """Write a value."""
-    text = value_text(call, name, value, file)
+    text = text_given(call, f"slot {name!r}", value, file)
     content = parsed(text, f"the value for slot {name!r}", JSON_WAY_OUT) if json_value else text
     rules = schema_of(schema) if schema else None
     with call.scope(create=True) as scope:
@@ -82,7 +81,7 @@ def forget(
 ) -> None:
     """Hide a value; `slot undo` brings it back within 7 days."""
     with call.scope() as scope:
-        stored = scope.forget(name, if_version=if_version)
+        stored = scope.slots.forget(name, if_version=if_version)
     back = " ".join(["offprompt", "slot", "undo", quoted(stored), *scope_words(call)])
     call.put({"forgotten": stored}, f"{stored}: {call.say('hidden for now; bring it back with')} {back}")
 
@@ -196,65 +195,8 @@ def mount(app: typer.Typer) -> None:
     """Put the commands into the program."""
     guards.mount(slots)
     app.add_typer(slots)
-    for name, function in (("write", write), ("read", read), ("forget", forget)):
+    for name, function in (("write", write), ("read", read)):
         command(app, name)(function)
-
-
-def value_text(call: Call, name: str, value: str | None, file: Path | None) -> str:
-    """The value as given: an argument, stdin, or a file.
-
-    Raises   UsageError if it is given twice or not at all.
-    """
-    if (value is None) == (file is None):
-        way = corrected(call.argv, ["--file", "notes.txt"] if value is None else [])
-        given = "no value" if value is None else "a value and --file"
-        raise UsageError(f"{given} for slot {name!r}: give the value, `-` for stdin, or a file: {way}")
-    if file is not None:
-        return file_text(file, "--file")
-    return stdin_text(name) if value == "-" else value or ""
-
-
-def stdin_text(name: str) -> str:
-    """What stands on stdin, without its last newline.
-
-    Raises   UsageError if it is closed, empty, or no text in its encoding.
-    """
-    stream = sys.stdin
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="strict")
-    try:
-        text = "" if stream is None else stream.read()
-    except UnicodeDecodeError as exc:
-        raise UsageError(
-            f"stdin is not {exc.encoding} text (byte {exc.start + 1}); set PYTHONIOENCODING=utf-8, or give a --file"
-        ) from exc
-    if not text:
-        raise UsageError(f"nothing on stdin for slot {name!r}; pipe the value in, or write '' for an empty text")
-    return text.removesuffix("\n")
-
-
-def file_text(path: Path, option: str) -> str:
-    """A file's text.
-
-    Raises   UsageError if it cannot be read as UTF-8.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
-        why = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8"
-        raise UsageError(f"{option} {str(path)!r} cannot be read: {why}; correct the path or the file") from exc
-
-
-def parsed(text: str, what: str, way_out: str) -> Any:
-    """The text as JSON.
-
-    Raises   UsageError saying where it is not; never the value.
-    """
-    try:
-        return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as exc:
-        where = f"{exc.msg} at line {exc.lineno}, column {exc.colno}" if isinstance(exc, ValueError) else "too deep"
-        raise UsageError(f"{what} is not JSON: {where}; {way_out}") from exc
 
 
 def schema_of(path: Path) -> dict[str, Any]:
@@ -283,14 +225,6 @@ def ttl_of(text: str | None) -> float | Default | None:
         raise UsageError(f"--ttl {text!r} is no number of seconds; write --ttl 3600, or --ttl none for ever") from exc
 
 
-def scope_words(call: Call) -> list[str]:
-    """The call's scope as words of a command line."""
-    own = call.options
-    given = (("--app", own.app), ("--user", own.user), ("--agent", own.agent), ("--session", own.session))
-    words = [word for option, value in given if value is not None for word in (option, quoted(value))]
-    return words + (["--shared"] if own.shared else [])
-
-
 def slot_table(call: Call, found: list[Slot]) -> str:
     """Slots as a table without values."""
     if not found:
@@ -310,9 +244,3 @@ def slot_table(call: Call, found: list[Slot]) -> str:
         for slot in found
     ]
     return table(heads, rows)
-
-
-def shortened(text: str, limit: int = 60) -> str:
-    """The text on one line, its end left out when it is long."""
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from offprompt.errors import UnsupportedError
-from offprompt.protocols import Clock, Maintainable, SessionStore, SlotStore, run
-from offprompt.records import Finding, Scope, SweepSlots
+from offprompt.protocols import Clock, Maintainable, MemoryStore, SessionStore, SlotStore, apply, run
+from offprompt.records import Finding, Scope, SweepMemories, SweepSlots
 
-UNDO_S: Final = 7 * 86400.0
-SESSION_IDLE_S: Final = 30 * 86400.0
+DAY_S: Final = 86400.0
+UNDO_S: Final = 7 * DAY_S
+SESSION_IDLE_S: Final = 30 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Swept:
     """What a sweep removed."""
 
     slots: int
+    memories: int
     sessions: int
 
 
@@ -65,20 +67,29 @@ def doctor(store: object, *, fix: bool = False) -> Report:
 
 def sweep(
     slots: SlotStore,
+    memories: MemoryStore,
     sessions: SessionStore,
     clock: Clock,
     *,
     app: str | None = None,
     undo_s: float = UNDO_S,
     session_idle_s: float = SESSION_IDLE_S,
+    user_idle_days: int = 0,
 ) -> Swept:
-    """Remove slots that expired or were forgotten longer than `undo_s` ago, and sessions idle for `session_idle_s`.
+    """Remove slots and memories that expired or were forgotten longer than `undo_s` ago, and sessions that are idle.
 
-    app      of one app only: then sessions are those of the app.
+    app      of one app only. session_idle_s: sessions not used for so long.
+    user_idle_days  > 0: users none of whose memories was added, changed or recalled for so many days lose them, but
+                    for pinned ones. Slots stay.
     """
-    removed = run(slots, SweepSlots(app, undo_s))
+    now = clock.now()
+    idle_before = now - user_idle_days * DAY_S if user_idle_days else None
     scope = None if app is None else Scope(app, shared=True)
-    return Swept(removed, sessions.drop_sessions(scope=scope, idle_before=clock.now() - session_idle_s))
+    return Swept(
+        run(slots, SweepSlots(app, undo_s)),
+        apply(memories, SweepMemories(app, undo_s, idle_before)),
+        sessions.drop_sessions(scope=scope, idle_before=now - session_idle_s),
+    )
 
 
 def _maintainable(store: object, what: str) -> Maintainable:

@@ -164,6 +164,8 @@ class Memories:
         """
         checked_choice("within", within, ("exact", "inherit", "subtree"))
         checked_count("limit", limit)
+        if limit < 1:
+            raise UsageError(f"limit={limit}: ask for 1 memory or more")
         fits = compile_filter(filters)
         query = MemoryQuery(
             self.scope,

@@ -35,6 +35,8 @@ FEW_WORDS: Final = 4
 
 MAX_TOP_K: Final = 1000
 
+NO_EMBEDDER: Final = "searched by words alone: the setting embedder is none"
+
 ASKED: Final = 1.0
 """What being asked for by name adds to a score: more than all that is found by meaning has."""
 
@@ -87,7 +89,7 @@ class Recaller:
         floor = _given(asked.floor, settings.recall_floor)
         if not isinstance(floor, (int, float)) or not 0 <= floor <= 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"floor={floor!r}: give a number from 0 to 1")
-        vector, degraded = None, ""
+        vector, degraded = None, NO_EMBEDDER if embedder is None else ""
         if embedder is not None:
             try:
                 vector = embed(embedder, [text], kind="query")[0]

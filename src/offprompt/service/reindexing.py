@@ -22,6 +22,16 @@ class Reindexed:
     embedder: str
 
 
+def waiting(kit: MemoryKit, scope: Scope | None = None) -> int:
+    """How many live memories of a scope's subtree (None: all) have no vector of the embedder in use. Cost: O(those)."""
+    if kit.embedder is None:
+        return 0
+    count, after = 0, ""
+    while rows := apply(kit.memories, Unindexed(kit.embedder.name, scope, after, BATCH)):
+        count, after = count + len(rows), rows[-1].memory_id
+    return count
+
+
 def reindex(
     kit: MemoryKit, scope: Scope | None = None, *, progress: Callable[[int], object] | None = None
 ) -> Reindexed:
