@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from offprompt.recall.analysis import fold, search_terms
+from offprompt.recall.analysis import search_terms
+from offprompt.recall.text import fold
 
 NEAR: Final = 0.9
 """The cosine from which two texts may say the same."""
