@@ -55,9 +55,13 @@ def asks(text: str) -> bool:
 
 
 def search_terms(text: str) -> list[str]:
+    """The terms of a text that carry meaning, in order."""
+    return meaningful(all_terms(text))
+
+
+def meaningful(terms: list[str]) -> list[str]:
     """The terms that carry meaning, in order; all of them where none does (`who are you?`)."""
-    found = all_terms(text)
-    return [term for term in found if term not in STOP_TERMS] or found
+    return [term for term in terms if term not in STOP_TERMS] or terms
 
 
 def _terms_of(match: re.Match[str]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from offprompt.recall.analysis import all_terms, asks, search_terms
+from offprompt.recall.analysis import all_terms, asks, meaningful
 
 MOST_TIMES: Final = 65535
 EPISODE: Final = "episode"
@@ -62,10 +62,11 @@ def analyse(
     zone: tzinfo = UTC,
 ) -> Content:
     """The content of a text; the speaker's name and the day of the event are words of it."""
-    said = f"{speaker}: {text}" if speaker else text
-    counts = Counter(search_terms(f"{said}\n{_day_words(event_at, said, zone)}"))
+    said = all_terms(text)
+    about = all_terms(f"{speaker}\n{_day_words(event_at, text, zone)}")
+    counts = Counter(meaningful([*about, *said]))
     times = np.minimum(np.fromiter(counts.values(), np.int64, len(counts)), MOST_TIMES).astype("<u2").tobytes()
-    digest = hashlib.blake2b(" ".join(all_terms(text)).encode(errors="replace"), digest_size=7).digest()
+    digest = hashlib.blake2b(" ".join(said).encode(errors="replace"), digest_size=7).digest()
     half = None if vector is None else np.asarray(vector, np.float16)
     return Content(tuple(counts), times, int.from_bytes(digest), asks(text), half)
 

@@ -21,7 +21,7 @@ _WORD: Final = re.compile(r"[^\W\d_]+")
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b|[我咱俺]", re.ASCII)
 
 
-def from_neighbours(own: Floats, columns: Columns, *, follow: float, answer: float) -> Floats:
+class Beside:
     """What each row gets from the turns beside it: the larger of two parts.
 
     From the turn after it     follow × that turn's own score.
@@ -30,11 +30,17 @@ def from_neighbours(own: Floats, columns: Columns, *, follow: float, answer: flo
     Source   adjacency pairs: Schegloff & Sacks 1973, "Opening up closings"; a passage scored with those around it:
              Callan 1994, "Passage-level evidence in document retrieval".
     """
-    rows = len(own)
-    before, after = columns.before[:rows], columns.after[:rows]
-    padded = np.append(own, np.float32(0))  # row -1
-    asked = columns.asks[before] & (columns.speaker[before] != columns.speaker[:rows]) & (before != NOWHERE)
-    return np.maximum(np.where(asked, np.float32(answer), np.float32(follow)) * padded[before], follow * padded[after])
+
+    def __init__(self, columns: Columns, rows: int, *, follow: float, answer: float) -> None:
+        self._before, self._after = columns.before[:rows], columns.after[:rows]
+        asked = columns.asks[self._before] & (columns.speaker[self._before] != columns.speaker[:rows])
+        self._share = np.where(asked, np.float32(answer), np.float32(follow))
+        self._follow = np.float32(follow)
+
+    def take(self, own: Floats) -> Floats:
+        """By row, what comes from beside; own: by row."""
+        padded = np.append(own, np.float32(0))  # row -1 is nobody
+        return np.maximum(self._share * padded[self._before], self._follow * padded[self._after])
 
 
 def named(text: str, speakers: Mapping[str, int], *, asking: str = "") -> int:
@@ -67,15 +73,13 @@ def _by_short_form(capitals: Iterable[str], speakers: Mapping[str, int]) -> set[
     return found
 
 
-def recency(columns: Columns, rows: int, now: float | None, half_life_s: float) -> Floats:
+def recency(columns: Columns, rows: int, now: float, half_life_s: float) -> Floats:
     """1 for what happens now or later, half of it for each half-life before.
 
     Source   Park et al. 2023, "Generative agents": exponential decay, by the hour since the last use there.
     """
-    if now is None:
-        return np.zeros(rows, np.float32)
     age = np.maximum(now - columns.happened[:rows], 0.0)
-    return np.exp2(-age / half_life_s).astype(np.float32)
+    return np.exp2((-age / half_life_s).astype(np.float32))
 
 
 def use(columns: Columns, rows: int) -> Floats:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offprompt.recall import priors
 from offprompt.recall.analysis import search_terms
@@ -108,32 +109,36 @@ def _scores(data: Data, query: Query, allowed: Bools, window: tuple[float, float
     )
     close = _closeness(data, query)
     by_words = weights.keyword if _by_vector(data, query) else weights.keyword + weights.vector
-    zero = np.float32(0)
-    keyword = np.where(allowed, by_words * found.share, zero).astype(np.float32)
-    vector = np.where(allowed, weights.vector * close, zero).astype(np.float32)
-    evidence = np.where(allowed, 1 - (1 - found.strict) * (1 - close), zero).astype(np.float32)
-    carried = {"follow": weights.follow, "answer": weights.answer}
-    episode = columns.episode[:rows] & allowed
-    about = priors.named(query.text, data.speakers.numbers, asking=query.speaker)
-    added: dict[Part, Floats | Bools] = {
-        "neighbour": priors.from_neighbours(keyword + vector, columns, **carried),
-        "speaker": weights.speaker * ((columns.speaker[:rows] == about) & (about != NOWHERE)),
-        "question": weights.question * columns.asks[:rows],
-        "session": weights.session * found.session,
-    }
+    keyword = _only(allowed, by_words * found.share)
+    vector = _only(allowed, weights.vector * close)
+    evidence = _only(allowed, 1 - (1 - found.strict) * (1 - close))
     parts: dict[Part, Floats] = {"keyword": keyword, "vector": vector}
-    parts |= {name: np.where(episode, part, zero).astype(np.float32) for name, part in added.items()}
-    anywhere: dict[Part, Floats | Bools] = {
-        "time": weights.time * (priors.within(columns, rows, window) if window else np.zeros(rows, np.bool_)),
-        "recency": weights.recency * priors.recency(columns, rows, query.now, weights.half_life_s),
-        "uses": weights.uses * priors.use(columns, rows),
-        "importance": weights.importance * columns.importance[:rows],
-        "pinned": weights.pinned * columns.pinned[:rows],
-    }
-    parts |= {name: np.where(allowed, part, zero).astype(np.float32) for name, part in anywhere.items()}
-    near = np.where(episode, priors.from_neighbours(evidence, columns, **carried), zero)
-    asked_for = priors.within(columns, rows, window) & allowed if window else np.zeros(rows, np.bool_)
-    return Scores(parts, np.where(asked_for, 1, np.maximum(evidence, near)).astype(np.float32))
+    episode = columns.episode[:rows] & allowed
+    if episode.any():
+        about = priors.named(query.text, data.speakers.numbers, asking=query.speaker)
+        beside = priors.Beside(columns, rows, follow=weights.follow, answer=weights.answer)
+        parts["neighbour"] = _only(episode, beside.take(keyword + vector))
+        parts["speaker"] = _only(episode & (about != NOWHERE), weights.speaker * (columns.speaker[:rows] == about))
+        parts["question"] = _only(episode, weights.question * columns.asks[:rows])
+        parts["session"] = _only(episode, weights.session * found.session)
+        evidence = np.maximum(evidence, _only(episode, beside.take(evidence)))
+    if window:
+        inside = priors.within(columns, rows, window) & allowed
+        parts["time"] = _only(inside, np.full(rows, weights.time, np.float32))
+        evidence[inside] = 1
+    if query.now is not None:
+        parts["recency"] = _only(
+            allowed, weights.recency * priors.recency(columns, rows, query.now, weights.half_life_s)
+        )
+    parts["uses"] = _only(allowed, weights.uses * priors.use(columns, rows))
+    parts["importance"] = _only(allowed, weights.importance * columns.importance[:rows])
+    parts["pinned"] = _only(allowed, weights.pinned * columns.pinned[:rows])
+    return Scores(parts, evidence)
+
+
+def _only(rows: Bools, part: NDArray[np.floating]) -> Floats:
+    """The part in these rows, 0 in all others."""
+    return np.multiply(part, rows, dtype=np.float32)
 
 
 def _closeness(data: Data, query: Query) -> Floats:
