@@ -35,6 +35,7 @@ from offprompt.records import (
 )
 from offprompt.service.exchange import Imported, exported, import_file
 from offprompt.service.indexing import index_texts
+from offprompt.service.memory_family import with_derived
 from offprompt.service.memory_index import Within
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.memory_recall import Asked, Recaller
@@ -159,13 +160,15 @@ class Memories:
     ) -> MemoryPage:
         """One page of memories in order of creation, and the cursor of the next.
 
-        states   of `live`, `superseded`, `archived`, `forgotten`. session: said in that session. Others as in `recall`.
+        states   a list of `live`, `superseded`, `archived`, `forgotten`. session: said in that one. Rest: as in `recall`.
         cursor   what the page before gave; a page stays right while memories come and go.
         """
         checked_choice("within", within, ("exact", "inherit", "subtree"))
         checked_count("limit", limit)
         if limit < 1:
             raise UsageError(f"limit={limit}: ask for 1 memory or more")
+        if isinstance(states, str):
+            raise UsageError(f"states={states!r} is one text; pass a list, such as states=[{states!r}]")
         fits = compile_filter(filters)
         query = MemoryQuery(
             self.scope,
@@ -238,8 +241,9 @@ class Memories:
         return apply(self._kit.memories, change)
 
     def forget(self, *ids: str, actor: str = "app", trust: Literal["user", "tool"] = "user") -> int:
-        """Hide memories, for `undo_s` seconds undoably; how many. One that is not there is no error.
+        """Hide memories and what was derived from them alone, for `undo_s` seconds undoably; how many.
 
+        Left     the profile's slots. One that is not there is no error.
         Raises   ConflictError if a tool's output asks to forget what the user said.
         """
         return sum(
@@ -256,7 +260,10 @@ class Memories:
         )
 
     def erase(self, *ids: str, within: Literal["exact", "subtree"] = "exact", actor: str = "app") -> int:
-        """Remove memories for good, with all versions and what is derived; without ids all of the scope. How many."""
+        """Remove memories for good, with all versions and the facts derived from them alone; how many.
+
+        ids      none: all of the scope. The profile's slots stay: `slots.erase`, or `clear` for all there is.
+        """
         checked_choice("within", within, ("exact", "subtree"))
         if not ids:
             return apply(self._kit.memories, EraseMemories(self.scope, None, within, actor))
@@ -317,14 +324,11 @@ class Memories:
         return there[0]
 
     def _by_scope(self, ids: Sequence[str]) -> dict[Scope, list[str]]:
-        """The ids that this scope sees, by the scope of each."""
+        """The ids that this scope sees, with those of what was derived, by the scope of each."""
         if any(not isinstance(one, str) for one in ids):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"ids={ids!r}: give each id as a text of its own, such as forget('m_…', 'm_…')")
-        found: dict[Scope, list[str]] = {}
-        for memory in apply(self._kit.memories, GetMemories(self.scope.app, tuple(ids))):
-            if self._sees(memory.scope):
-                found.setdefault(memory.scope, []).append(memory.memory_id)
-        return found
+        found = apply(self._kit.memories, GetMemories(self.scope.app, tuple(ids)))
+        return with_derived(self._kit.memories, [memory for memory in found if self._sees(memory.scope)])
 
 
 def _unveiled(memory: Memory) -> Memory:
