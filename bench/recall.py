@@ -63,8 +63,8 @@ def main() -> None:
     print(f"embedder: {embedder.name}\n")
     for folder in folders:
         for data in read(folder):
-            results = measure(data, embedder, tell)
-            print("\n".join(lines(data, results)), end="\n\n")
+            results, floors = measure(data, embedder, tell)
+            print("\n".join(lines(data, results, floors)), end="\n\n")
 
 
 if __name__ == "__main__":

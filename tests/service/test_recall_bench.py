@@ -51,13 +51,23 @@ def test_all_methods_are_measured_on_the_same_questions() -> None:
     notes = (Note("a", "green tea"), Note("b", "red car"), Note("c", "绿茶很好喝"))
     asked = (Question("tea?", frozenset("a"), "en"), Question("绿茶", frozenset("c"), "zh"))
     data = DataSet("own", (Corpus("one", notes, asked),))
-    results = measure(data, Letters())
+    results, floors = measure(data, Letters())
     assert [result.method for result in results] == list(METHODS)
     assert results[-1].mean().tolist() == results[0].mean().tolist() == [1, 1, 1]
     assert results[1].mean("zh").tolist() == [0, 0, 0]
-    told = "\n".join(lines(data, results))
+    told = "\n".join(lines(data, results, floors))
     assert "| recall | 1.000 / 1.000 / 1.000 |" in told
     assert "| zh | 1 |" in told
+    assert floors == []
+
+
+def test_a_floor_stops_questions_to_those_who_know_nothing_of_them() -> None:
+    tea = Corpus("tea", (Note("a", "green tea"),), (Question("tea?", frozenset("a"), "en"),))
+    cars = Corpus("cars", (Note("b", "红色的汽车"),), (Question("汽车", frozenset("b"), "zh"),))
+    data = DataSet("own", (tea, cars))
+    results, floors = measure(data, Letters())
+    assert [(each.means.tolist(), each.unanswered) for each in floors] == [([1, 1, 1], 1.0)] * len(floors)
+    assert "| .100 | 1.000 / 1.000 / 1.000 | 100 % |" in list(lines(data, results, floors))
 
 
 def test_malformed_evidence_and_search_words_of_images(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ Progress = Callable[[str], None]
 
 RRF_K: Final = 60
 DEPTH: Final = 100
+FLOORS: Final = (0.0, 0.1, 0.15, 0.2, 0.25, 0.3)
 RESAMPLES: Final = 2000
 SEED: Final = 7
 NOTHING: Final = replace(Weights(), **{each.name: 0.0 for each in fields(Weights) if each.name != "half_life_s"})
@@ -60,21 +61,61 @@ class Result:
         return self.scores if category is None else self.scores[[each == category for each in self.categories]]
 
 
-def measure(data: DataSet, embedder: Embedder, progress: Progress | None = None) -> list[Result]:
-    """All methods on a data set, each question once.
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What a floor does. means: as METRICS; unanswered: the share of questions without a hit when they are asked of
+    the next corpus of the set, which knows nothing of them.
+    """
+
+    floor: float
+    means: Scores
+    unanswered: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A corpus as a scope, with the vectors of its questions."""
+
+    corpus: Corpus
+    index: ScopeIndex
+    vectors: NDArray[np.float32]
+
+
+def measure(data: DataSet, embedder: Embedder, progress: Progress | None = None) -> tuple[list[Result], list[Floor]]:
+    """All methods on a data set, each question once; and recall with other floors, none where one corpus is all.
 
     Cost   embeds each note and question once; progress is told each corpus before.
     """
-    scores: defaultdict[str, list[list[float]]] = defaultdict(list)
-    categories: list[str] = []
+    ready: list[_Ready] = []
     for corpus in data.corpora:
         if progress:
             progress(f"{data.name} {corpus.name}: {len(corpus.notes)} notes, {len(corpus.questions)} questions")
-        for question, ranked in _rankings(corpus, embedder):
-            categories.append(question.category)
-            for method in METHODS:
-                scores[method].append(score(ranked[method], question.relevant))
-    return [Result(method, np.array(scores[method]), tuple(categories)) for method in METHODS]
+        vectors = embed(embedder, [question.text for question in corpus.questions], kind="query")
+        ready.append(_Ready(corpus, index_of(corpus, embedder), vectors))
+    scores: defaultdict[str, list[list[float]]] = defaultdict(list)
+    categories: list[str] = []
+    for question, ranked in (pair for each in ready for pair in _rankings(each)):
+        categories.append(question.category)
+        for method in METHODS:
+            scores[method].append(score(ranked[method], question.relevant))
+    results = [Result(method, np.array(scores[method]), tuple(categories)) for method in METHODS]
+    return results, [_floor(ready, floor) for floor in FLOORS] if len(ready) > 1 else []
+
+
+def _floor(ready: Sequence[_Ready], floor: float) -> Floor:
+    found: list[list[float]] = []
+    unanswered: list[bool] = []
+    for each, other in zip(ready, [*ready[1:], ready[0]], strict=True):
+        for question, query in _queries(each):
+            asked = replace(query, floor=floor)
+            found.append(score(_ids(each.index, asked), question.relevant))
+            unanswered.append(not other.index.search(replace(asked, now=None)).hits)
+    return Floor(floor, np.array(found).mean(axis=0), float(np.mean(unanswered)))
+
+
+def _queries(ready: _Ready) -> Iterator[tuple[Question, Query]]:
+    for question, vector in zip(ready.corpus.questions, ready.vectors, strict=True):
+        yield question, Query(text=question.text, vector=vector, now=question.asked_at, top_k=10)
 
 
 def score(ranked: Sequence[str], relevant: frozenset[str]) -> list[float]:
@@ -97,20 +138,17 @@ def rank_fusion(rankings: Sequence[Sequence[str]]) -> list[str]:
     return sorted(totals, key=lambda note_id: (-totals[note_id], note_id))
 
 
-def _rankings(corpus: Corpus, embedder: Embedder) -> Iterator[tuple[Question, Mapping[str, Sequence[str]]]]:
-    index = index_of(corpus, embedder)
-    vectors = embed(embedder, [question.text for question in corpus.questions], kind="query")
+def _rankings(ready: _Ready) -> Iterator[tuple[Question, Mapping[str, Sequence[str]]]]:
     ours = Weights()
     plain = {
         "BM25": replace(NOTHING, keyword=1.0),
         "vectors": replace(NOTHING, vector=1.0),
         "words and vectors": replace(NOTHING, keyword=ours.keyword, vector=ours.vector),
     }
-    for question, vector in zip(corpus.questions, vectors, strict=True):
-        query = Query(text=question.text, vector=vector, now=question.asked_at, top_k=10)
-        ranked = {"recall": _ids(index, query)}
+    for question, query in _queries(ready):
+        ranked = {"recall": _ids(ready.index, query)}
         for method, weights in plain.items():
-            ranked[method] = _ids(index, replace(query, weights=weights, floor=0.0, now=None, top_k=DEPTH))
+            ranked[method] = _ids(ready.index, replace(query, weights=weights, floor=0.0, now=None, top_k=DEPTH))
         ranked["rank fusion"] = rank_fusion([ranked["BM25"], ranked["vectors"]])
         yield question, ranked
 

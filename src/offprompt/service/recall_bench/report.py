@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from offprompt.service.recall_bench.datasets import DataSet
-from offprompt.service.recall_bench.measure import METRICS, Result
+from offprompt.service.recall_bench.measure import METRICS, Floor, Result
 
 
-def lines(data: DataSet, results: Sequence[Result]) -> Iterator[str]:
-    """A Markdown table: methods by metrics with the gain over the first method, then the last method by category."""
+def lines(data: DataSet, results: Sequence[Result], floors: Sequence[Floor]) -> Iterator[str]:
+    """Markdown tables: methods by metrics with the gain over the first; the last by category; recall by floor."""
     first, last = results[0], results[-1]
     corpora, number = len(data.corpora), len(first.categories)
     yield f"**{data.name}**: {corpora} corpora, {number} questions, {data.without_evidence} left out without evidence"
@@ -19,6 +19,17 @@ def lines(data: DataSet, results: Sequence[Result]) -> Iterator[str]:
     for result in results:
         gains = ["–", "–"] if result is first else _gains(result, first)
         yield f"| {result.method} | {_figures(result)} | {gains[0]} | {gains[1]} |"
+    yield from _by_category(first, last)
+    if floors:
+        yield ""
+        yield f"| floor | {' / '.join(METRICS)} | no hit in the next corpus |"
+        yield "|---|---|---|"
+        for each in floors:
+            means = " / ".join(_short(value) for value in each.means)
+            yield f"| {_short(each.floor)} | {means} | {100 * each.unanswered:.0f} % |"
+
+
+def _by_category(first: Result, last: Result) -> Iterator[str]:
     categories = sorted(set(first.categories))
     if len(categories) == 1:
         return
