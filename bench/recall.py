@@ -63,8 +63,7 @@ def main() -> None:
     print(f"embedder: {embedder.name}\n")
     for folder in folders:
         for data in read(folder):
-            results, floors = measure(data, embedder, tell)
-            print("\n".join(lines(data, results, floors)), end="\n\n")
+            print("\n".join(lines(data, measure(data, embedder, tell))), end="\n\n")
 
 
 if __name__ == "__main__":

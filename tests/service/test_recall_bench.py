@@ -51,23 +51,32 @@ def test_all_methods_are_measured_on_the_same_questions() -> None:
     notes = (Note("a", "green tea"), Note("b", "red car"), Note("c", "绿茶很好喝"))
     asked = (Question("tea?", frozenset("a"), "en"), Question("绿茶", frozenset("c"), "zh"))
     data = DataSet("own", (Corpus("one", notes, asked),))
-    results, floors = measure(data, Letters())
-    assert [result.method for result in results] == list(METHODS)
-    assert results[-1].mean().tolist() == results[0].mean().tolist() == [1, 1, 1]
-    assert results[1].mean("zh").tolist() == [0, 0, 0]
-    told = "\n".join(lines(data, results, floors))
+    measured = measure(data, Letters())
+    assert [result.method for result in measured.results] == list(METHODS)
+    assert measured.results[-1].mean().tolist() == measured.results[0].mean().tolist() == [1, 1, 1]
+    assert measured.results[1].mean("zh").tolist() == [0, 0, 0]
+    told = "\n".join(lines(data, measured))
     assert "| recall | 1.000 / 1.000 / 1.000 |" in told
     assert "| zh | 1 |" in told
-    assert floors == []
+    assert (measured.floors, measured.without) == ([], {})
 
 
 def test_a_floor_stops_questions_to_those_who_know_nothing_of_them() -> None:
     tea = Corpus("tea", (Note("a", "green tea"),), (Question("tea?", frozenset("a"), "en"),))
     cars = Corpus("cars", (Note("b", "红色的汽车"),), (Question("汽车", frozenset("b"), "zh"),))
     data = DataSet("own", (tea, cars))
-    results, floors = measure(data, Letters())
-    assert [(each.means.tolist(), each.unanswered) for each in floors] == [([1, 1, 1], 1.0)] * len(floors)
-    assert "| .100 | 1.000 / 1.000 / 1.000 | 100 % |" in list(lines(data, results, floors))
+    measured = measure(data, Letters())
+    assert [(each.means.tolist(), each.unanswered) for each in measured.floors] == [([1, 1, 1], 1.0)] * 6
+    assert "| .100 | 1.000 / 1.000 / 1.000 | 100 % |" in list(lines(data, measured))
+
+
+def test_each_part_of_a_log_is_left_out_once() -> None:
+    said = [("Ann", "Which instrument does Bob play?"), ("Bob", "Three."), ("Ann", "Rain."), ("Ann", "Wind.")]
+    notes = tuple(Note(f"t{at}", text, "episode", who, "s", at) for at, (who, text) in enumerate(said))
+    asked = (Question("Which instrument does Bob play?", frozenset({"t1"}), "log"),)
+    measured = measure(DataSet("own", (Corpus("one", notes, asked),)), Letters())
+    assert set(measured.without) == {"neighbour", "answers", "session", "speaker", "question", "time", "recency"}
+    assert any(line.startswith("| neighbour |") for line in lines(DataSet("own", ()), measured))
 
 
 def test_malformed_evidence_and_search_words_of_images(tmp_path: Path) -> None:

@@ -25,6 +25,15 @@ FLOORS: Final = (0.0, 0.1, 0.15, 0.2, 0.25, 0.3)
 RESAMPLES: Final = 2000
 SEED: Final = 7
 NOTHING: Final = replace(Weights(), **{each.name: 0.0 for each in fields(Weights) if each.name != "half_life_s"})
+PARTS: Final[Mapping[str, Mapping[str, float]]] = {
+    "neighbour": {"follow": 0.0, "answer": 0.0},
+    "answers": {"answer": Weights().follow},
+    "session": {"session": 0.0},
+    "speaker": {"speaker": 0.0},
+    "question": {"question": 0.0},
+    "time": {"time": 0.0},
+    "recency": {"recency": 0.0},
+}
 METRICS: Final = ("R@5", "R@10", "nDCG@10")
 METHODS: Final = ("BM25", "vectors", "rank fusion", "words and vectors", "recall")
 """`BM25`: words alone. `vectors`: cosine alone. `rank fusion`: reciprocal ranks of both. `words and vectors`: the two
@@ -73,6 +82,17 @@ class Floor:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """A data set's results. floors: none where one corpus is all. without: the means of recall without one of the
+    parts that count in logs, by the part's name; none where nothing is a log.
+    """
+
+    results: list[Result]
+    floors: list[Floor]
+    without: dict[str, Scores]
+
+
+@dataclass(frozen=True, slots=True)
 class _Ready:
     """A corpus as a scope, with the vectors of its questions."""
 
@@ -81,8 +101,8 @@ class _Ready:
     vectors: NDArray[np.float32]
 
 
-def measure(data: DataSet, embedder: Embedder, progress: Progress | None = None) -> tuple[list[Result], list[Floor]]:
-    """All methods on a data set, each question once; and recall with other floors, none where one corpus is all.
+def measure(data: DataSet, embedder: Embedder, progress: Progress | None = None) -> Measured:
+    """All methods on a data set, each question once; and recall with other floors, and without each of its parts.
 
     Cost   embeds each note and question once; progress is told each corpus before.
     """
@@ -99,7 +119,21 @@ def measure(data: DataSet, embedder: Embedder, progress: Progress | None = None)
         for method in METHODS:
             scores[method].append(score(ranked[method], question.relevant))
     results = [Result(method, np.array(scores[method]), tuple(categories)) for method in METHODS]
-    return results, [_floor(ready, floor) for floor in FLOORS] if len(ready) > 1 else []
+    logs = any(note.kind == EPISODE for corpus in data.corpora for note in corpus.notes)
+    return Measured(
+        results,
+        [_floor(ready, floor) for floor in FLOORS] if len(ready) > 1 else [],
+        {name: _means(ready, replace(Weights(), **left_out)) for name, left_out in PARTS.items()} if logs else {},
+    )
+
+
+def _means(ready: Sequence[_Ready], weights: Weights) -> Scores:
+    found = [
+        score(_ids(each.index, replace(query, weights=weights)), question.relevant)
+        for each in ready
+        for question, query in _queries(each)
+    ]
+    return np.array(found).mean(axis=0)
 
 
 def _floor(ready: Sequence[_Ready], floor: float) -> Floor:

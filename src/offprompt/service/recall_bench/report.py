@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from offprompt.service.recall_bench.datasets import DataSet
-from offprompt.service.recall_bench.measure import METRICS, Floor, Result
+from offprompt.service.recall_bench.measure import METRICS, Measured, Result, Scores
 
 
-def lines(data: DataSet, results: Sequence[Result], floors: Sequence[Floor]) -> Iterator[str]:
-    """Markdown tables: methods by metrics with the gain over the first; the last by category; recall by floor."""
+def lines(data: DataSet, measured: Measured) -> Iterator[str]:
+    """Markdown tables: methods by metrics with the gain over the first; recall by category, by floor, without parts."""
+    results = measured.results
     first, last = results[0], results[-1]
     corpora, number = len(data.corpora), len(first.categories)
     yield f"**{data.name}**: {corpora} corpora, {number} questions, {data.without_evidence} left out without evidence"
@@ -20,13 +21,18 @@ def lines(data: DataSet, results: Sequence[Result], floors: Sequence[Floor]) -> 
         gains = ["–", "–"] if result is first else _gains(result, first)
         yield f"| {result.method} | {_figures(result)} | {gains[0]} | {gains[1]} |"
     yield from _by_category(first, last)
-    if floors:
+    if measured.floors:
         yield ""
         yield f"| floor | {' / '.join(METRICS)} | no hit in the next corpus |"
         yield "|---|---|---|"
-        for each in floors:
-            means = " / ".join(_short(value) for value in each.means)
-            yield f"| {_short(each.floor)} | {means} | {100 * each.unanswered:.0f} % |"
+        for each in measured.floors:
+            yield f"| {_short(each.floor)} | {_row(each.means)} | {100 * each.unanswered:.0f} % |"
+    if measured.without:
+        yield ""
+        yield f"| {last.method} without | {' / '.join(METRICS)} |"
+        yield "|---|---|"
+        for name, means in measured.without.items():
+            yield f"| {name} | {_row(means)} |"
 
 
 def _by_category(first: Result, last: Result) -> Iterator[str]:
@@ -51,7 +57,11 @@ def _gains(result: Result, first: Result) -> list[str]:
 
 
 def _figures(result: Result, category: str | None = None) -> str:
-    return " / ".join(_short(value) for value in result.mean(category))
+    return _row(result.mean(category))
+
+
+def _row(means: Scores) -> str:
+    return " / ".join(_short(value) for value in means)
 
 
 def _short(value: float) -> str:
