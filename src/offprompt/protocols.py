@@ -125,6 +125,7 @@ class SlotStore(Protocol):
                a ConflictError, so is a forget of source `model` of a locked slot.
     Guard      places belong to policy `never`: UsageError for another one's, and a put of another policy drops them, as
                one over a forgotten slot does. The lock stays as long as the slot is there, or hidden.
+    Move       another user's slots come with versions and places; each slot is moved whole or stays.
     Values     what is returned is the caller's own: changing it changes nothing in the store, and the reverse.
     Events     each put, touching get, forget, restore, guard, erase and non-empty sweep leaves one event in the same
                transaction; those of touching gets may be kept back until the next change, `flush` or `close`.
@@ -217,6 +218,10 @@ class MemoryStore(Protocol):
                facts of its subject and attribute. archived: True takes it out of recall, False brings it back.
     Forget     hides; undone within undo_s to the state from before. Trust `tool` over `user`: ConflictError.
     Index      what is derived may be missing: the memory is stored all the same, and `Unindexed` lists it.
+    Join       the memories of a user become another's: keys, versions and what is derived come along. A fact that the
+               other has in the same words is superseded by it; what is known of one attribute is put in order. Once
+               more, it moves what came meanwhile. UsageError: the two are one already, by the other way round or by
+               name; ConflictError: the first is another one's alias.
     Revision   of an exact scope: goes up by one with each op that changes memories or what is derived there. Erase and
                sweep make the next page whole.
     Time       by the store's clock; a memory whose expires_at ≤ now and that is not pinned is not there for any op but

@@ -286,3 +286,30 @@ def test_reindex_gives_vectors_to_what_has_none(run: Run, monkeypatch: pytest.Mo
     assert ran["embedder"]
     assert run("reindex --user a --json").document["done"] == 0
     assert run("recall door --user a --json").document["degraded"] == ""
+
+
+def test_alias_looks_first_and_asks_for_yes(run: Run) -> None:
+    remembered(run, "'the red door' --user bob@old")
+    run("write city Lisbon --user bob@old")
+    run("write diet nuts --user bob@old")
+    run("write city Faro --user bob")
+    ran = run("alias bob@old bob")
+    assert ran.code == 2
+    assert ran.err == (
+        "offprompt: alias cannot be undone; look first: offprompt alias bob@old bob --preview; "
+        "if it is meant: offprompt alias bob@old bob --yes\n"
+    )
+    said = "1 memories, 1 slots\nthe name is taken, so they stay: city\n"
+    assert run("alias bob@old bob --preview").out == f"would move to bob: {said}"
+    assert run("read city --user bob@old").out == "Lisbon\n"
+    assert run("alias bob@old bob --yes").out == f"moved to bob: {said}"
+    assert run("read city --user bob@old").out == "Faro\n"
+    assert texts(run("memory list --user bob@old --json")) == ["the red door"]
+    assert run("alias bob@old bob --yes --json").document == {
+        "user": "bob",
+        "memories": 0,
+        "slots": [],
+        "conflicts": ["city"],
+        "preview": False,
+    }
+    assert run("alias bob bob --yes").code == 2

@@ -1,18 +1,20 @@
-"""`sessions`, `users`, `prices`, `settings`: what there is."""
+"""`sessions`, `users`, `alias`, `prices`, `settings`: what there is, and whose."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from offprompt.bootstrap import config_file, price_sheets
 from offprompt.cli.call import Call, command
+from offprompt.cli.errors import corrected
 from offprompt.cli.render import moment, scope_json, table
 from offprompt.config import Settings, load_settings, setting_docs
+from offprompt.errors import UsageError
 from offprompt.service.holders import Holder, holders
 
 
@@ -55,6 +57,29 @@ def users(call: Call) -> None:
         for one in found
     ]
     call.put({"users": document}, table(heads, rows) if rows else call.say("nothing here"))
+
+
+def alias(
+    call: Call,
+    old: Annotated[str, typer.Argument(help="The id that is joined to the other.")],
+    new: Annotated[str, typer.Argument(help="The id that stands for both.")],
+    *,
+    preview: Annotated[bool, typer.Option("--preview", help="Only say what would move, and what conflicts.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Yes: there is no undo.")] = False,
+) -> None:
+    """Join two user ids of one person: memories and slots of the first become the second's."""
+    if not preview and not yes:
+        raise UsageError(
+            f"alias cannot be undone; look first: {corrected(call.argv, ['--preview'])}; "
+            f"if it is meant: {corrected(call.argv, ['--yes'])}"
+        )
+    with call.memory() as memory:
+        joined = memory.alias(old, new, preview=preview)
+    verb = call.say("would move to") if preview else call.say("moved to")
+    lines = [f"{verb} {joined.user}: {joined.memories} {call.say('memories')}, {len(joined.slots)} {call.say('slots')}"]
+    if joined.conflicts:
+        lines.append(f"{call.say('the name is taken, so they stay')}: {', '.join(joined.conflicts)}")
+    call.put(asdict(joined), "\n".join(lines))
 
 
 def holder(call: Call, one: Holder) -> str:
@@ -103,5 +128,11 @@ def shown(value: Any) -> str:
 
 def mount(app: typer.Typer) -> None:
     """Put the commands into the program."""
-    for name, function in (("sessions", sessions), ("users", users), ("prices", prices), ("settings", settings)):
+    for name, function in (
+        ("sessions", sessions),
+        ("users", users),
+        ("alias", alias),
+        ("prices", prices),
+        ("settings", settings),
+    ):
         command(app, name)(function)

@@ -1,6 +1,7 @@
 """What Offprompt's parts hand to each other: frozen records without behaviour."""
 
 from offprompt.records.action import MEMORY_ACTIONS, Action, Parsed, Receipt, Refusal, Reply, ToolCall
+from offprompt.records.alias import AliasesOf, JoinUsers, Moved, MoveSlots, UserOf
 from offprompt.records.event import Event
 from offprompt.records.finding import Finding
 from offprompt.records.json import Json, Message, as_dict, as_list, canonical, compact, text_of
@@ -81,6 +82,7 @@ __all__ = [
     "AddMemory",
     "AddOutcome",
     "Added",
+    "AliasesOf",
     "Body",
     "Default",
     "EraseMemories",
@@ -97,6 +99,7 @@ __all__ = [
     "IndexMemories",
     "IndexPage",
     "Indexed",
+    "JoinUsers",
     "JournalEntry",
     "Json",
     "LedgerEntry",
@@ -116,6 +119,8 @@ __all__ = [
     "MemoryState",
     "MemoryVersion",
     "Message",
+    "MoveSlots",
+    "Moved",
     "Parsed",
     "Place",
     "Policy",
@@ -149,6 +154,7 @@ __all__ = [
     "UpdateMemory",
     "Usage",
     "UseMemories",
+    "UserOf",
     "as_dict",
     "as_list",
     "canonical",

@@ -160,7 +160,7 @@ class Memories:
     ) -> MemoryPage:
         """One page of memories in order of creation, and the cursor of the next.
 
-        states   a list of `live`, `superseded`, `archived`, `forgotten`. session: said in that one. Rest: as in `recall`.
+        states   a list of `live`, `superseded`, `archived`, `forgotten`. session: said in it. Rest: see `recall`.
         cursor   what the page before gave; a page stays right while memories come and go.
         """
         checked_choice("within", within, ("exact", "inherit", "subtree"))

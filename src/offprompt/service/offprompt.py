@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from offprompt.config import Settings
 from offprompt.errors import NotFoundError, ScopeError, UsageError
-from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer, apply
-from offprompt.records import EraseMemories, Event, Recalled, Remembered, Scope
+from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer, apply, run
+from offprompt.records import EraseMemories, EraseSlots, Event, Recalled, Remembered, Scope
 from offprompt.records.slot import RESERVED_PREFIX
+from offprompt.service.aliasing import Joined, join_users, resolved, with_aliases
 from offprompt.service.async_session import AsyncSession
 from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.memory_access import MemoryAccess
@@ -85,7 +86,8 @@ class BoundScope:
 
         Raises   ScopeError if an id is set to something else already.
         """
-        return BoundScope(self._parts, self.scope.narrow(user=user, agent=agent, session=session))
+        scope = self.scope.narrow(user=user, agent=agent, session=session)
+        return BoundScope(self._parts, resolved(self._parts.memories.store, scope))
 
     def session(
         self,
@@ -155,13 +157,16 @@ class BoundScope:
     def clear(self) -> dict[str, int]:
         """Remove this scope whole, with every scope below it: slots, memories, sessions, journals, bodies, ledgers.
 
-        Of a session's scope the memories stay: they are its owner's. Returns how many of each went; there is no undo.
+        Of a session's scope the memories stay: they are its owner's. What is left of a user's aliases goes too.
+        Returns how many of each went; there is no undo.
         """
-        slots = self.slots.erase(within="subtree")
-        erase = EraseMemories(self.scope, within="subtree")
-        memories = 0 if self.scope.session else apply(self._parts.memories.store, erase)
-        sessions = self._parts.sessions.drop_sessions(scope=self.scope)
-        return {"slots": slots, "memories": memories, "sessions": sessions}
+        parts, counts = self._parts, {"slots": 0, "memories": 0, "sessions": 0}
+        for scope in with_aliases(parts.memories.store, self.scope):
+            counts["slots"] += run(parts.slots, EraseSlots(scope, None, "subtree"))
+            if not scope.session:
+                counts["memories"] += apply(parts.memories.store, EraseMemories(scope, within="subtree"))
+            counts["sessions"] += parts.sessions.drop_sessions(scope=scope)
+        return counts
 
 
 class Offprompt:
@@ -195,7 +200,20 @@ class Offprompt:
                 raise ScopeError(f"{kind}='' is no id; leave it out, or pass 1 to 256 bytes of text")
         if user is None and agent is None and session is None and not shared:
             user = self._user
-        return BoundScope(self.parts, Scope(app or self.parts.settings.app, user, agent, session, shared))
+        scope = Scope(app or self.parts.settings.app, user, agent, session, shared)
+        return BoundScope(self.parts, resolved(self.parts.memories.store, scope))
+
+    def alias(self, old: str, new: str, *, app: str | None = None, preview: bool = False) -> Joined:
+        """Join two ids of one person: from now on `scope(user=old)` is `scope(user=new)`.
+
+        Moves    memories, and slots whose name is free in the other's scopes; slots in conflict are named and stay, and
+                 once more moves what has become free. Sessions begin anew under the one id.
+        preview  says what would move and what conflicts, and changes nothing.
+        Scopes   that were made before keep the id that they have.
+        Raises   UsageError if the two are one already; ConflictError if `old` is another one's alias.
+        """
+        stores = self.parts.slots, self.parts.memories.store
+        return join_users(*stores, app or self.parts.settings.app, old, new, preview=preview)
 
     def close(self) -> None:
         """Write what was kept back, and let go of files."""

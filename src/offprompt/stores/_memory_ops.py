@@ -9,11 +9,13 @@ from typing import Any, Final
 from offprompt.errors import UsageError
 from offprompt.records import (
     AddMemory,
+    AliasesOf,
     EraseMemories,
     ForgetMemories,
     GetMemories,
     IndexMemories,
     IndexPage,
+    JoinUsers,
     ListMemories,
     LoadIndex,
     LogMemoryEvents,
@@ -29,12 +31,24 @@ from offprompt.records import (
     Unindexed,
     UpdateMemory,
     UseMemories,
+    UserOf,
 )
+from offprompt.stores import _memory_joins as joins
 from offprompt.stores import _memory_rules as rules
 from offprompt.stores import _memory_writes as writes
 from offprompt.stores._memory_table import MemoryTable
 
-READ_OPS: Final = (GetMemories, ListMemories, MemoryHistory, LoadIndex, ScopeRevisions, Unindexed, MemoryScopes)
+READ_OPS: Final = (
+    GetMemories,
+    ListMemories,
+    MemoryHistory,
+    LoadIndex,
+    ScopeRevisions,
+    Unindexed,
+    MemoryScopes,
+    UserOf,
+    AliasesOf,
+)
 """Ops that a read transaction can serve."""
 
 
@@ -58,6 +72,7 @@ def _run(table: MemoryTable, op: MemoryOp[Any], now: float) -> Any:
         SweepMemories: writes.sweep,
         UseMemories: writes.use,
         IndexMemories: writes.index,
+        JoinUsers: joins.join,
     }
     if type(op) in by_type:
         return by_type[type(op)](table, op, now)
@@ -77,6 +92,10 @@ def _run(table: MemoryTable, op: MemoryOp[Any], now: float) -> Any:
             return table.unindexed(op, now)
         case MemoryScopes():
             return table.scopes(op.scope, now)
+        case UserOf():
+            return table.alias(op.app, op.user) or op.user
+        case AliasesOf():
+            return tuple(table.aliases(op.app, op.user))
         case LogMemoryEvents():
             return table.log(op.events)
         case _:

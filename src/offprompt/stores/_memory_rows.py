@@ -26,6 +26,7 @@ class MemoryRows:
     keys: dict[tuple[ScopeKey, str], str] = field(default_factory=dict[tuple[ScopeKey, str], str])
     derived: dict[Id, Indexed] = field(default_factory=dict[Id, Indexed])
     revisions: dict[ScopeKey, tuple[int, int]] = field(default_factory=dict[ScopeKey, tuple[int, int]])
+    joined: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     _undo: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
     def begin(self) -> None:
@@ -69,6 +70,23 @@ class MemoryRows:
 
     def change(self, memory: Memory) -> None:
         self.add(memory)
+
+    def move(self, memory: Memory) -> None:
+        self.change(memory)
+        place = (memory.scope.app, memory.memory_id)
+        for name in [key for key, memory_id in self.keys.items() if (key[0][0], memory_id) == place]:
+            if (memory.scope.key, name[1]) not in self.keys:
+                self.name(memory.scope, name[1], memory.memory_id)
+                self._drop(self.keys, name)
+
+    def alias(self, app: str, user: str) -> str | None:
+        return self.joined.get((app, user))
+
+    def aliases(self, app: str, user: str) -> list[str]:
+        return sorted(old for (place, old), new in self.joined.items() if (place, new) == (app, user))
+
+    def join(self, app: str, user: str, to: str) -> None:
+        self._set(self.joined, (app, user), to)
 
     def remove(self, memory: Memory) -> None:
         place = (memory.scope.app, memory.memory_id)

@@ -45,6 +45,22 @@ class MemoryTable(Protocol):
         """Store a row anew."""
         ...
 
+    def move(self, memory: Memory) -> None:
+        """Store a row anew that has another scope now, and its keys there; what its new scope has already stays."""
+        ...
+
+    def alias(self, app: str, user: str) -> str | None:
+        """What a user's id was joined to."""
+        ...
+
+    def aliases(self, app: str, user: str) -> list[str]:
+        """The ids that were joined to a user's, in order."""
+        ...
+
+    def join(self, app: str, user: str, to: str) -> None:
+        """Note that a user's id stands for another."""
+        ...
+
     def remove(self, memory: Memory) -> None:
         """Remove a row with versions, keys and what is derived."""
         ...

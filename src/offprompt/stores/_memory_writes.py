@@ -66,8 +66,8 @@ def _twin(table: MemoryTable, op: AddMemory, memory: Memory, now: float) -> Memo
 def _merge(table: MemoryTable, twin: Memory, memory: Memory, now: float) -> tuple[Added, str]:
     joined = replace(rules.merged(twin, memory, now), revision=table.bump(twin.scope))
     table.change(joined)
-    table.note(joined, _version(joined, "merged", now, memory.actor))
-    replaced = _chain(table, joined, now)
+    table.note(joined, version_of(joined, "merged", now, memory.actor))
+    replaced = chain(table, joined, now)
     done = Added("merged", table.load(twin.scope.app, twin.memory_id), replaced, f"{twin.memory_id} says the same")
     return done, f"merged, {joined.repeats + 1} times now"
 
@@ -75,17 +75,17 @@ def _merge(table: MemoryTable, twin: Memory, memory: Memory, now: float) -> tupl
 def _insert(table: MemoryTable, op: AddMemory, memory: Memory, now: float) -> tuple[Added, str]:
     memory = replace(memory, revision=table.bump(memory.scope))
     table.add(memory)
-    table.note(memory, _version(memory, "added", now))
+    table.note(memory, version_of(memory, "added", now))
     if op.indexed is not None:
         table.index(memory.scope.app, op.indexed)
-    replaced = _chain(table, memory, now)
+    replaced = chain(table, memory, now)
     stored = table.load(memory.scope.app, memory.memory_id)
     if stored is not None and stored.state == "superseded":
         return Added("superseded", stored, replaced, f"{stored.superseded_by} is newer"), "superseded at once"
     return Added("added", stored, replaced), f"supersedes {len(replaced)}" if replaced else ""
 
 
-def _chain(table: MemoryTable, memory: Memory, now: float) -> tuple[str, ...]:
+def chain(table: MemoryTable, memory: Memory, now: float) -> tuple[str, ...]:
     """The facts of the memory's attribute put in order; ids of those that are superseded since."""
     if memory.kind != "fact" or not memory.attribute:
         return ()
@@ -96,7 +96,7 @@ def _chain(table: MemoryTable, memory: Memory, now: float) -> tuple[str, ...]:
         changed = replace(fact, revision=memory.revision)
         table.change(changed)
         if was.state != changed.state:
-            table.note(changed, _version(changed, "superseded" if changed.state == "superseded" else "restored", now))
+            table.note(changed, version_of(changed, "superseded" if changed.state == "superseded" else "restored", now))
             if changed.state == "superseded" and changed.memory_id != memory.memory_id:
                 replaced.append(changed.memory_id)
     return tuple(replaced)
@@ -113,15 +113,15 @@ def update(table: MemoryTable, op: UpdateMemory, now: float) -> Memory:
     memory = replace(memory, revision=table.bump(op.scope))
     table.change(memory)
     if memory.version != row.version:
-        table.note(memory, _version(memory, "updated", now))
+        table.note(memory, version_of(memory, "updated", now))
     if memory.state != row.state:
         outcome = "archived" if memory.state == "archived" else "restored"
-        table.note(memory, _version(memory, outcome, now, op.actor))
+        table.note(memory, version_of(memory, outcome, now, op.actor))
     if memory.text != row.text:
         table.unindex(memory)
     if op.indexed is not None:
         table.index(op.scope.app, replace(op.indexed, version=memory.version))
-    _chain(table, memory, now)
+    chain(table, memory, now)
     table.log([event(memory)])
     return table.load(op.scope.app, op.memory_id) or memory
 
@@ -148,7 +148,7 @@ def restore(table: MemoryTable, op: RestoreMemories, now: float) -> int:
     _store(table, op.scope, shown, "restored", now, op.actor)
     for memory in shown:
         if (row := table.load(op.scope.app, memory.memory_id)) is not None:
-            _chain(table, row, now)
+            chain(table, row, now)
     table.log([event(None, name=op.ids[0] if len(op.ids) == 1 else "", why=f"{len(shown)} memories")])
     return len(shown)
 
@@ -166,7 +166,7 @@ def _store(table: MemoryTable, scope: Scope, rows: Sequence[Memory], outcome: An
     revision = table.bump(scope)
     for row in rows:
         table.change(replace(row, revision=revision))
-        table.note(row, _version(row, outcome, now, actor))
+        table.note(row, version_of(row, outcome, now, actor))
 
 
 def erase(table: MemoryTable, op: EraseMemories, now: float) -> int:
@@ -226,5 +226,5 @@ def index(table: MemoryTable, op: IndexMemories, now: float) -> int:
     return len(fitting)
 
 
-def _version(memory: Memory, outcome: Any, now: float, actor: str = "") -> MemoryVersion:
+def version_of(memory: Memory, outcome: Any, now: float, actor: str = "") -> MemoryVersion:
     return MemoryVersion(memory.version, memory.text, memory.metadata, actor or memory.actor, now, outcome)

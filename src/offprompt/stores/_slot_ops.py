@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from offprompt.errors import UsageError
@@ -17,6 +18,8 @@ from offprompt.records import (
     ListSecrets,
     ListSlots,
     LogEvents,
+    Moved,
+    MoveSlots,
     PutSlot,
     RestoreSlot,
     Scope,
@@ -87,6 +90,10 @@ class SlotTable(Protocol):
         """Remove the row with all versions."""
         ...
 
+    def move(self, slot: Slot, to: Scope) -> None:
+        """Take a row with its versions to another scope, where its name is free."""
+        ...
+
     def log(self, events: Sequence[Event]) -> None:
         """Append to the event log."""
         ...
@@ -103,27 +110,24 @@ def is_read(ops: Sequence[SlotOp[Any]]) -> bool:
 
 
 def _run(table: SlotTable, op: SlotOp[Any], now: float) -> Any:
+    by_type: dict[type, Callable[[SlotTable, Any, float], Any]] = {
+        GetSlot: _get,
+        PutSlot: _put,
+        SlotHistory: _history,
+        ForgetSlot: _forget,
+        RestoreSlot: _restore,
+        GuardSlot: _guard,
+        EraseSlots: _erase,
+        SweepSlots: _sweep,
+        MoveSlots: _move,
+    }
+    if type(op) in by_type:
+        return by_type[type(op)](table, op, now)
     match op:
-        case GetSlot():
-            return _get(table, op, now)
-        case PutSlot():
-            return _put(table, op, now)
         case ListSlots():
             return _list(table, op.query, now)
         case ListSecrets():
             return _secrets(table, op)
-        case SlotHistory():
-            return _history(table, op, now)
-        case ForgetSlot():
-            return _forget(table, op, now)
-        case RestoreSlot():
-            return _restore(table, op, now)
-        case GuardSlot():
-            return _guard(table, op, now)
-        case EraseSlots():
-            return _erase(table, op, now)
-        case SweepSlots():
-            return _sweep(table, op, now)
         case LogEvents():
             return table.log(op.events)
         case _:
@@ -238,6 +242,34 @@ def _erase(table: SlotTable, op: EraseSlots, now: float) -> int:
     name = op.names[0] if op.names is not None and len(op.names) == 1 else ""
     table.log([event(None, name=name, outcome="ok", why=f"{count} slots")])
     return count
+
+
+def _move(table: SlotTable, op: MoveSlots, now: float) -> Moved:
+    event = _timer(now, Scope(op.app, user=op.to), "slot.move", op.actor)
+    rows = [row for row in table.rows(Scope(op.app, user=op.user), subtree=True) if not rules.is_expired(row, now)]
+    rows.sort(key=lambda row: (row.scope.key, fold_name(row.name)))
+    # A value that was split moves with all its parts, or stays with them.
+    whole = {(row.scope, fold_name(f"{row.name}.{part}")): row for row in rows for part in range(1, row.parts + 1)}
+    taken: set[tuple[Scope, str]] = set()
+    for row in rows:
+        there = table.load(replace(row.scope, user=op.to), fold_name(row.name))
+        if there is not None and not rules.is_expired(there, now):
+            taken.add(_head(whole, row))
+    moved = [row for row in rows if _head(whole, row) not in taken]
+    if not op.preview and moved:
+        for row in moved:
+            to = replace(row.scope, user=op.to)
+            table.remove(to, fold_name(row.name))
+            table.move(row, to)
+        table.log([event(None, name=op.user, outcome="ok", why=f"{len(moved)} slots")])
+    kept = tuple(row.name for row in rows if _head(whole, row) in taken)
+    return Moved(tuple(row.name for row in moved), kept)
+
+
+def _head(whole: Mapping[tuple[Scope, str], Slot], row: Slot) -> tuple[Scope, str]:
+    """What stands for a slot, or for all parts of one that was split."""
+    head = whole.get((row.scope, fold_name(row.name)), row)
+    return head.scope, fold_name(head.name)
 
 
 def _sweep(table: SlotTable, op: SweepSlots, now: float) -> int:

@@ -63,7 +63,7 @@ def restore(
     if source.exists() and source.samefile(path):
         raise UsageError(f"{source} is the store itself; give the backup's path")
     with _opened_backup(source) as copy:
-        tables = ("slots", "memories", "events", "sessions", "digest_keys")
+        tables = ("slots", "memories", "events", "sessions", "digest_keys", "aliases")
         held = [t for t in tables if connection.execute(f"SELECT 1 FROM {t} LIMIT 1").fetchone()]  # noqa: S608 - our own names
         if held and not force:
             raise UsageError(

@@ -39,10 +39,11 @@ class SqliteMemories:
         ).fetchone()
         return None if row is None else self.load(scope.app, row[0])
 
+    # A sorted column without + draws SQLite to the index that is in that order, and through the whole scope.
     def by_digest(self, memory: Memory) -> list[Memory]:
         rows = self._sql(
             "SELECT record FROM memories m WHERE digest = ? AND kind = ? AND state = 'live' "
-            f"AND subject = ? AND attribute = ? AND {THE_SCOPE} ORDER BY memory_id",
+            f"AND subject = ? AND attribute = ? AND {THE_SCOPE} ORDER BY +memory_id",
             (memory.digest, memory.kind, memory.subject, memory.attribute, *memory.scope.key),
         )
         return [_memory(row[0]) for row in rows]
@@ -51,7 +52,7 @@ class SqliteMemories:
         rows = self._sql(
             "SELECT record FROM memories WHERE attribute <> '' AND kind = 'fact' AND "
             + THE_SCOPE
-            + " AND subject = ? AND attribute = ? ORDER BY memory_id",
+            + " AND subject = ? AND attribute = ? ORDER BY +memory_id",
             (*memory.scope.key, memory.subject, memory.attribute),
         )
         return [_memory(row[0]) for row in rows]
@@ -98,6 +99,24 @@ class SqliteMemories:
             "WHERE " + THE_MEMORY,
             (*_values(memory), memory.scope.app, memory.memory_id),
         )
+
+    def move(self, memory: Memory) -> None:
+        self.change(memory)
+        self._sql(
+            f"UPDATE OR IGNORE memory_keys SET (app, user, agent, session) = ({_marks(range(4))}) WHERE " + THE_MEMORY,
+            (*memory.scope.key, memory.scope.app, memory.memory_id),
+        )
+
+    def alias(self, app: str, user: str) -> str | None:
+        row = self._sql("SELECT new FROM aliases WHERE app = ? AND old = ?", (app, user)).fetchone()
+        return None if row is None else row[0]
+
+    def aliases(self, app: str, user: str) -> list[str]:
+        rows = self._sql("SELECT old FROM aliases WHERE app = ? AND new = ? ORDER BY old", (app, user))
+        return [row[0] for row in rows]
+
+    def join(self, app: str, user: str, to: str) -> None:
+        self._sql("INSERT OR REPLACE INTO aliases VALUES (?, ?, ?)", (app, user, to))
 
     def remove(self, memory: Memory) -> None:
         for table in MEMORY_TABLES:

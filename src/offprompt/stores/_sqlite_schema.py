@@ -96,13 +96,14 @@ _FORMAT_3: Final = (
         kind TEXT NOT NULL, state TEXT NOT NULL, state_at REAL, digest TEXT NOT NULL, subject TEXT NOT NULL,
         attribute TEXT NOT NULL, in_session TEXT NOT NULL, happened_at REAL NOT NULL, expires_at REAL,
         active_at REAL NOT NULL, revision INTEGER NOT NULL, record TEXT NOT NULL,
-        UNIQUE (app, memory_id)
+        UNIQUE (memory_id, app)
     )
     """,
     "CREATE INDEX memories_scope ON memories (app, user, agent, session, revision)",
+    "CREATE INDEX memories_place ON memories (app, user, agent, session, memory_id)",
     "CREATE INDEX memories_user ON memories (app, user, active_at) WHERE user <> ''",
     "CREATE INDEX memories_agent ON memories (app, agent) WHERE agent <> ''",
-    "CREATE INDEX memories_digest ON memories (digest)",
+    "CREATE INDEX memories_digest ON memories (digest, app, user, agent, session)",
     "CREATE INDEX memories_attribute ON memories (app, user, agent, session, subject, attribute) WHERE attribute <> ''",
     "CREATE INDEX memories_expiry ON memories (expires_at) WHERE expires_at IS NOT NULL",
     "CREATE INDEX memories_hidden ON memories (state_at) WHERE state = 'forgotten'",
@@ -136,7 +137,18 @@ _FORMAT_3: Final = (
     """,
 )
 
-MIGRATIONS: Final = (_FORMAT_1, _FORMAT_2, _FORMAT_3)
+# Ids of one person: what is `old` stands for `new`, which is nobody's old one.
+_FORMAT_4: Final = (
+    """
+    CREATE TABLE aliases (
+        app TEXT NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL,
+        PRIMARY KEY (app, old)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX aliases_new ON aliases (app, new)",
+)
+
+MIGRATIONS: Final = (_FORMAT_1, _FORMAT_2, _FORMAT_3, _FORMAT_4)
 FORMAT: Final = len(MIGRATIONS)
 """The format that this program writes; `PRAGMA user_version` of the file."""
 

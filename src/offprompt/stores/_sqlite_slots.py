@@ -121,6 +121,13 @@ class SqliteTable:
         for table in ("versions", "slots"):
             self._sql(f"DELETE FROM {table} WHERE {THE_SLOT}", (*scope.key, folded))
 
+    def move(self, slot: Slot, to: Scope) -> None:
+        for table in ("versions", "slots"):
+            self._sql(
+                f"UPDATE {table} SET (app, user, agent, session) = ({_marks(4)}) WHERE {THE_SLOT}",
+                (*to.key, *slot.scope.key, fold_name(slot.name)),
+            )
+
     def log(self, events: Sequence[Event]) -> None:
         self._many(
             f"INSERT INTO events ({EVENT_COLUMNS}) VALUES ({_marks(13)})",

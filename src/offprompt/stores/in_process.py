@@ -289,6 +289,12 @@ class _Table:
     def remove(self, scope: Scope, folded: str) -> None:
         self._set(scope.key, folded, None)
 
+    def move(self, slot: Slot, to: Scope) -> None:
+        folded = fold_name(slot.name)
+        row = self.scopes[slot.scope.key][folded]
+        self._set(slot.scope.key, folded, None)
+        self._set(to.key, folded, replace(row, slot=replace(row.slot, scope=to)))
+
     def log(self, events: Sequence[Event]) -> None:
         for event in events:
             self.events.append(replace(event, seq=len(self.events) + 1))

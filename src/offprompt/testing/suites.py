@@ -14,23 +14,25 @@ Needs     pytest and hypothesis. For readable failures call `pytest.register_ass
 from __future__ import annotations
 
 from offprompt.testing.memory_adds import MemoryAdds
+from offprompt.testing.memory_joins import MemoryJoins
 from offprompt.testing.memory_life import MemoryLife
 from offprompt.testing.session_suite import SessionStoreSuite
 from offprompt.testing.slot_events import SlotEvents
 from offprompt.testing.slot_guards import SlotGuards
 from offprompt.testing.slot_life import SlotLife
 from offprompt.testing.slot_model import SlotModel
+from offprompt.testing.slot_moves import SlotMoves
 from offprompt.testing.slot_names import SlotNames
 from offprompt.testing.slot_puts import SlotPuts
 
 __all__ = ["MemoryStoreSuite", "SessionStoreSuite", "SlotStoreSuite"]
 
 
-class SlotStoreSuite(SlotPuts, SlotNames, SlotLife, SlotGuards, SlotEvents, SlotModel):
+class SlotStoreSuite(SlotPuts, SlotNames, SlotLife, SlotGuards, SlotMoves, SlotEvents, SlotModel):
     """All that `protocols.SlotStore` promises; give it a `store` fixture that takes the `clock` fixture."""
 
 
-class MemoryStoreSuite(MemoryAdds, MemoryLife):
+class MemoryStoreSuite(MemoryAdds, MemoryLife, MemoryJoins):
     """All that `protocols.MemoryStore` promises; give it a `store` fixture that takes the `clock` fixture.
 
     The store's `events` are read as a SlotStore's.
