@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -36,7 +37,7 @@ from offprompt.service.replay.readers import read_conversations
 FORMAT: Final = "offprompt-memories"
 VERSION: Final = 1
 BATCH: Final = 200
-MAX_HEAD_CHARS: Final = 10_000
+MAX_HEAD_BYTES: Final = 10_000
 STATES: Final[tuple[MemoryState, ...]] = ("live", "superseded", "archived")
 MADE_ANEW: Final = ("superseded_by", "revision", "digest", "state_at")
 
@@ -48,6 +49,25 @@ class Imported:
     added: int = 0
     known: int = 0
     refused: list[Problem] = field(default_factory=list[Problem])
+
+
+def export_file(kit: MemoryKit, scope: Scope, path: Path, within: Within) -> int:
+    """Write the lines of `exported` to a new file that only its owner may read; returns how many memories.
+
+    Raises   UsageError if the file is there or cannot be written, BackendError if the store fails; then there is none.
+    """
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as exc:
+        raise UsageError(f"{path} cannot be written: {exc.strerror or exc}; give a path that is free") from exc
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            return sum(1 for line in exported(kit, scope, within) if file.write(line + "\n")) - 1
+    except BaseException as exc:
+        path.unlink(missing_ok=True)
+        if isinstance(exc, OSError):
+            raise UsageError(f"{path} cannot be written: {exc.strerror or exc}; free space, or give another") from exc
+        raise
 
 
 def exported(kit: MemoryKit, scope: Scope, within: Within) -> Iterator[str]:
@@ -123,8 +143,8 @@ def _is_own(path: Path) -> bool:
     Raises   UsageError if it cannot be read, or is of a newer version.
     """
     try:
-        with path.open(encoding="utf-8-sig") as file:
-            head = _table(file.readline(MAX_HEAD_CHARS))
+        with path.open("rb") as file:
+            head = _table(file.readline(MAX_HEAD_BYTES).decode("utf-8-sig"))
     except OSError as exc:
         raise UsageError(f"{path} cannot be read: {exc.strerror or exc}; correct the path") from exc
     except ValueError:
@@ -166,7 +186,7 @@ def _memory(line: str, scope: Scope, *, rescope: bool) -> Memory:
     place = scope if rescope else _place(given, scope)
     known = {item.name for item in fields(Memory)} - {"scope", *MADE_ANEW}
     plain = {name: value for name, value in table.items() if name in known}
-    memory = msgspec.convert({**plain, "scope": {"user": "x"}, "kind": plain.get("kind", "fact")}, Memory)
+    memory = msgspec.convert({"memory_id": "", "kind": "fact", **plain, "scope": {"user": "x"}}, Memory)
     return replace(memory, scope=place, digest=digest_of(memory.text), version=1)
 
 
@@ -186,9 +206,19 @@ def _place(given: Mapping[str, Any], scope: Scope) -> Scope:
 
 def _store(kit: MemoryKit, memories: Sequence[Memory], done: Imported, path: Path) -> None:
     """Add memories under the keys of their ids."""
-    clean = [replace(one, text=kit.redacted(one.text)[0]) for one in memories]
-    there = {one.memory_id for app in {one.scope.app for one in clean} for one in _known(kit, app, clean)}
     now = kit.clock.now()
+    clean = [
+        replace(
+            one,
+            text=kit.redacted(one.text)[0],
+            gist=kit.redacted(one.gist)[0],
+            quote=kit.redacted(one.quote)[0],
+            created_at=one.created_at or now,
+            updated_at=one.updated_at or now,
+        )
+        for one in memories
+    ]
+    there = {one.memory_id for app in {one.scope.app for one in clean} for one in _known(kit, app, clean)}
     named = [
         one
         if one.memory_id.startswith("m_") and one.memory_id not in there

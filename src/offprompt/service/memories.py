@@ -33,7 +33,7 @@ from offprompt.records import (
     Scope,
     UpdateMemory,
 )
-from offprompt.service.exchange import Imported, exported, import_file
+from offprompt.service.exchange import Imported, export_file, import_file
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_family import with_derived
 from offprompt.service.memory_index import Within
@@ -279,17 +279,12 @@ class Memories:
         return apply(self._kit.memories, MemoryHistory(memory.scope, memory.memory_id))
 
     def export(self, path: str | os.PathLike[str], *, within: Within = "subtree") -> int:
-        """Write the memories to a file, JSON Lines, and return how many; what was forgotten is left out.
+        """Write the memories to a private file, JSON Lines, and return how many; what was forgotten is left out.
 
-        Raises   UsageError if the file is there already, or cannot be written; then it is not changed.
+        Raises   UsageError if the file is there already, or cannot be written; then there is no new file.
         """
         checked_choice("within", within, ("exact", "inherit", "subtree"))
-        target = Path(path)
-        try:
-            with target.open("x", encoding="utf-8") as file:
-                return sum(1 for line in exported(self._kit, self.scope, within) if file.write(line + "\n")) - 1
-        except OSError as exc:
-            raise UsageError(f"{target} cannot be written: {exc.strerror or exc}; give a path that is free") from exc
+        return export_file(self._kit, self.scope, Path(path), within)
 
     def import_file(
         self, path: str | os.PathLike[str], *, rescope: bool = False, derive: Literal["rules", "none"] = "rules"
