@@ -57,10 +57,10 @@ class Settings:
     context_tokens: int = _setting(128000, "Context size of a model that no profile knows.")
     output_reserve_tokens: int = _setting(4096, "Tokens kept free for the model's answer.")
     stub_tokens: int = _setting(600, "Tokens above which a tool result or pasted document becomes a stub.")
-    shown_after_turn: Literal["replace", "cheaper", "keep"] = _setting(
+    shown_after_turn: Literal["replace", "cheaper", "keep", "clear_at"] = _setting(
         "replace",
         "Shown values whose turn is over: `replace`: taken out; `keep`: left where they stand, and counted in each "
-        "request; `cheaper`: either, by the price sheet.",
+        "request; `cheaper`: either, by the price sheet; `clear_at`: Anthropic itself no longer shows them.",
     )
     window_high_tokens: int = _setting(8000, "History tokens above which the window cuts.")
     window_low_tokens: int = _setting(4000, "History tokens that a cut leaves.")

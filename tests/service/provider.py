@@ -11,6 +11,7 @@ from offprompt.records import as_dict, as_list
 from offprompt.testing.strict import RefusedError, StrictUpstream
 from offprompt.testing.strict_cache import PromptCache
 from offprompt.testing.strict_chunks import StrictWire
+from offprompt.testing.strict_lapsing import as_read
 from offprompt.wire.prices import PriceSheet
 
 EVERYTHING: Final = PriceSheet("everything", input=1, cache_write=1, cache_read=0.1, output=1)
@@ -56,7 +57,7 @@ class Provider:
         except RefusedError:
             if not illegal or any(illegal not in fault for fault in self._upstream.faults[known:]):
                 raise
-        return self._cache.counted(_marked(body) if self._wire == "anthropic" else body, self._wire).read
+        return self._cache.counted(_marked(as_read(body)) if self._wire == "anthropic" else body, self._wire).read
 
 
 def _marked(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from openai.types.responses import response_create_params
 from offprompt.testing import strict_chat, strict_messages, strict_responses
 from offprompt.testing.strict import RefusedError, StrictUpstream, request_faults
 from offprompt.testing.strict_chunks import StrictWire
+from offprompt.wire.lapsing import BETA
 
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}}
 CHAT: dict[str, Any] = {
@@ -239,7 +240,7 @@ def test_messages_refuses(path: str, value: Any, why: str) -> None:
 )
 def test_messages_takes_system_messages_of_text(fields: dict[str, Any], why: str) -> None:
     said = {"role": "system", "content": "Be terse.", **fields}
-    faults = request_faults({**MESSAGES, "messages": [*MESSAGES["messages"], said]}, "anthropic")
+    faults = request_faults({**MESSAGES, "messages": [*MESSAGES["messages"], said]}, "anthropic", betas=[BETA])
     assert any(why in fault.message for fault in faults) if why else faults == []
 
 

@@ -99,6 +99,7 @@ def _totals_json(totals: Totals) -> dict[str, Any]:
         "said": sorted(totals.said),
         "unproven": sorted(totals.unproven),
         "requests_without_added_value": totals.clean,
+        "requests_with_lapsed_value": totals.lapsed,
         "requests_with_card": totals.carded,
         "requests_with_all_inline": totals.inlined,
         "requests_after_memory_calls": totals.memory_rounds,

@@ -145,6 +145,8 @@ def _kept(found: Audit, lang: Lang) -> list[str]:
     shown = ", ".join(dict.fromkeys(f"{one.name} ({one.why})" for session in found.sessions for one in session.shown))
     others = line(lang, "b_others", shown=shown) if shown else ""
     lines = [line(lang, "b", clean=totals.clean, requests=totals.requests, others=others)]
+    if totals.lapsed:
+        lines.append(line(lang, "lapsed", lapsed=totals.lapsed))
     if found.leaks:
         lines.append(line(lang, "b_broken", count=len(found.leaks)))
     if totals.inlined:

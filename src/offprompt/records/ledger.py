@@ -51,6 +51,8 @@ class LedgerEntry:
     prefix    tokens of the leading run that repeats the request before it, byte for byte.
     outside   bytes stored outside the prompt that this session could ask for.
     said      names whose value stands in the client's own words. shown: names shown on purpose, with the reason.
+    lapsed    names that an earlier turn showed, whose value is still sent though the provider no longer shows it to
+              the model: in no part, since it is not counted there either.
     leaked    names whose value, or a part of it, stands in text that Offprompt added, or in a tool result or edited
               reply whose source it is not; a fault. unproven: names too short to look for.
     scrubbed  names whose value became its handle in messages that are new in this request, once for each message.
@@ -85,6 +87,7 @@ class LedgerEntry:
     hash: str = ""
     stubbed: int = 0
     scrubbed: tuple[str, ...] = ()
+    lapsed: tuple[str, ...] = ()
 
     @property
     def sent(self) -> Size:

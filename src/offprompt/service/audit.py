@@ -52,7 +52,8 @@ class Totals:
                 its value became its handle.
     unanswered  requests without a reply. carded: requests with a card of standing wishes in the head; inlined: with
                 all values in the head, as `mode="inline"` puts them. card_tokens: of cards only.
-    clean       requests that carried no stored value that was added, beside the card.
+    clean       requests that showed the model no stored value that was added, beside the card. lapsed: those of all
+                that still held one which the provider no longer shows to the model.
     memory_rounds  requests that followed a reply with nothing but `mem_*` calls in it.
     """
 
@@ -74,6 +75,7 @@ class Totals:
     carded: int = 0
     inlined: int = 0
     card_tokens: int = 0
+    lapsed: int = 0
     memory_rounds: int = 0
     said: frozenset[str] = frozenset()
     unproven: frozenset[str] = frozenset()
@@ -109,6 +111,7 @@ class Totals:
             self.carded + other.carded,
             self.inlined + other.inlined,
             self.card_tokens + other.card_tokens,
+            self.lapsed + other.lapsed,
             self.memory_rounds + other.memory_rounds,
             self.said | other.said,
             self.unproven | other.unproven,
@@ -191,6 +194,7 @@ def _audit_session(parts: Parts, session: StoredSession, *, diagnosis: bool) -> 
         stubbed=sum(entry.stubbed for entry in entries),
         scrubbed=Counter(name for entry in entries for name in entry.scrubbed),
         clean=sum(not (entry.shown or entry.leaked or (inline and "card" in entry.parts)) for entry in entries),
+        lapsed=sum(bool(entry.lapsed) for entry in entries),
         carded=0 if inline else sum("card" in entry.parts for entry in entries),
         card_tokens=0 if inline else _parts(entries).get("card", 0),
         inlined=sum("card" in entry.parts for entry in entries) if inline else 0,

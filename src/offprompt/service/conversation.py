@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from offprompt.records import MEMORY_ACTIONS, JournalEntry, Message, SessionRecord
+from offprompt.wire.lapsing import lapses
 from offprompt.wire.shapes import Kind, Shape, identity, loaded
 
 
@@ -217,6 +218,12 @@ def history_kind(entry: JournalEntry) -> str:
     return "tool" if entry.kind == "answer" else entry.kind
 
 
+def lapsing_frame(entry: JournalEntry) -> Message | None:
+    """The system message with what the turn shows that stands behind this user message, where it lapses by itself."""
+    last = entry.live[-1] if entry.kind == "user" and entry.live else None
+    return dict(last) if last is not None and lapses(last) else None
+
+
 Form: TypeAlias = Literal["live", "settled", "stub"]
 
 
@@ -250,8 +257,9 @@ class Forms:
         over = entry.turn < self.turn and entry.settled is not None and entry.key not in self.kept
         return "settled" if over else "live"
 
-
-SILENCE: Final = {"role": "assistant", "content": "…"}
+    def lapsed(self, entry: JournalEntry) -> bool:
+        """Whether what the entry shows is still sent, and the provider shows it to the model no more."""
+        return entry.turn < self.turn and self.of(entry) == "live" and lapsing_frame(entry) is not None
 
 
 def sent_messages(placed: Placed, forms: Forms) -> list[Message]:
@@ -271,30 +279,3 @@ def form_messages(placed: Placed, form: Form) -> list[Message]:
         return [dict(message) for message in rendered]
     ours = entry.kind == "answer" or entry.resolved is not None
     return [dict(entry.message)] if ours else [placed.message]
-
-
-def joined_results(placed: Sequence[Placed], shape: Shape) -> frozenset[int]:
-    """The places whose results join the message before, on a wire that wants all results of a reply in one message."""
-    if shape.name != "anthropic":
-        return frozenset()
-    carries = [bool(shape.results(each.message)) for each in placed]
-    return frozenset(at for at in range(1, len(placed)) if carries[at] and carries[at - 1])
-
-
-def _unanswered(before: Message, message: Message, shape: Shape) -> bool:
-    """Whether Anthropic would miss an assistant's message between the two: the reply there said nothing."""
-    return shape.kind(before) == "system" and bool(before.get("content")) and shape.kind(message) != "assistant"
-
-
-def rendered(placed: Sequence[Placed], indices: Iterable[int], shape: Shape, forms: Forms) -> list[list[Message]]:
-    """The messages for each of those places, in their forms; results that the wire wants in one message are in one."""
-    joined, groups = joined_results(placed, shape), list[list[Message]]()
-    for at in indices:
-        messages = sent_messages(placed[at], forms)
-        if at in joined:
-            messages = [*shape.join_results(groups.pop(), messages[0]), *messages[1:]]
-        elif shape.name == "anthropic" and messages and groups and _unanswered(groups[-1][-1], messages[0], shape):
-            groups.append([dict(SILENCE)])
-        if messages:
-            groups.append(messages)
-    return groups

@@ -49,7 +49,7 @@ def shown_value(slot: Slot, scrubber: Scrubber = NOTHING_HIDDEN) -> ShownValue:
     """
     text = scrubber.hide(text_of(slot.value))
     source = "tool" if slot.trust == "tool" and slot.source != "document" else slot.source
-    return ShownValue(slot.name, text, source, date_of(slot.updated_at))
+    return ShownValue(slot.name, text, source, date_of(slot.updated_at), foreign=slot.trust != "user")
 
 
 def slot_line(turn: Turn, slot: Slot) -> str:

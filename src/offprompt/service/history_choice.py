@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from offprompt.records import SessionRecord
-from offprompt.service.conversation import Forms, Placed, history_kind, sent_messages
+from offprompt.service.conversation import Forms, Placed, history_kind, lapsing_frame, sent_messages
 from offprompt.service.rendering import StubLimits
 from offprompt.service.request_ledger import Sizes
 from offprompt.service.session_kit import SessionOptions
@@ -121,6 +121,8 @@ class HistoryChooser:
         if not over or (rule == "replace" and not bound):
             return self._record.kept
         stays: frozenset[int] = frozenset(over) if bound or rule == "keep" else frozenset()
+        if rule == "clear_at" and not bound:
+            stays = frozenset(at for at in over if lapsing_frame(placed[at].entry) is not None)
         if rule == "cheaper" and not bound and sheet is not None:
             indices = range(start, len(placed))
             pieces = [self._piece(placed[at], choice=at in over) for at in indices]
@@ -143,10 +145,11 @@ class HistoryChooser:
         later = not bound and self._options.policy in (*AFTER_USE, "auto")
         for each, (number, group) in zip(placed, place(history_kind(each.entry) for each in placed), strict=True):
             entry, form = each.entry, self._forms.of(each.entry)
-            sent = self._sizes.of(each, form).tokens
+            sent = self._sizes.sent(each, self._forms).tokens
             whole = sent if entry.live is None and form != "stub" else self._sizes.whole(each).tokens
             # What a turn shows beside a document stays as long as it is shown.
-            free = later and entry.stub is not None and form != "stub" and (entry.settled is None or form == "settled")
+            unseen = entry.settled is None or form == "settled" or self._forms.lapsed(entry)
+            free = later and entry.stub is not None and form != "stub" and unseen
             used = self._sizes.of(each, "stub").tokens if free else None
             items.append(Item(max(whole, sent), sent, number, group, history_kind(entry), used))
         return items

@@ -24,6 +24,7 @@ from offprompt.service.turn import Turn
 from offprompt.wire.asking import asked_for
 from offprompt.wire.handles import escape_lookalikes, format_handle
 from offprompt.wire.head import ShownValue, frame, value_line
+from offprompt.wire.lapsing import lapsing
 from offprompt.wire.shapes import is_silent
 from offprompt.wire.stubs import stub_text
 
@@ -186,16 +187,26 @@ def asked_values(turn: Turn, message: Message, *, show: Sequence[str], head: Hea
     return [shown_value(slot, turn.scrubber) for slot in fitting]
 
 
-def framed(turn: Turn, entry: JournalEntry, message: Message, values: Sequence[ShownValue], nonce: str) -> JournalEntry:
+def framed(
+    turn: Turn,
+    entry: JournalEntry,
+    message: Message,
+    values: Sequence[ShownValue],
+    nonce: str,
+    *,
+    lapses: bool = False,
+) -> JournalEntry:
     """The newest user message's entry with what the turn shows, in one frame; the same entry if that is nothing.
 
+    lapses   the frame is a system message of its own, which the provider shows for this turn only.
     The frame stands for this turn only: `settled` is the message without it.
     """
     if not values:
         return entry
     own = entry.settled or entry.live
     base = dict(own[0]) if own else message
-    live = turn.model.shape.attach(frame(values, nonce), base, turn.model.profile.placement)
+    text = frame(values, nonce)
+    live = [base, lapsing(text)] if lapses else turn.model.shape.attach(text, base, turn.model.profile.placement)
     return replace(entry, live=tuple(live), settled=(base,), shown=tuple(turn.shown))
 
 

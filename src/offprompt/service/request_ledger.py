@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from offprompt.records import Head, JournalEntry, LedgerEntry, Message, SessionRecord, Shown, Size, compact
-from offprompt.service.conversation import Conversation, Form, Forms, Placed, form_messages, history_kind, sent_messages
+from offprompt.service.conversation import (
+    Conversation,
+    Form,
+    Forms,
+    Placed,
+    form_messages,
+    history_kind,
+    lapsing_frame,
+    sent_messages,
+)
 from offprompt.service.leak_guard import refuse_added
 from offprompt.service.turn import Turn
 from offprompt.wire.history import History, Item, place
@@ -46,8 +55,8 @@ class Sizes:
         self._shape, self._tokenizer, self._known = turn.model.shape, turn.kit.tokenizer, known
 
     def sent(self, placed: Placed, forms: Forms) -> Size:
-        """As sent in these forms."""
-        return self.of(placed, forms.of(placed.entry))
+        """As sent in these forms; a frame that has lapsed counts nothing."""
+        return self.of(placed, "settled" if forms.lapsed(placed.entry) else forms.of(placed.entry))
 
     def of(self, placed: Placed, form: Form) -> Size:
         """In one form."""
@@ -125,6 +134,7 @@ class RequestLedger:
             outside=sum(slot.bytes for slot in turn.stored) + self._outside(),
             said=tuple(self._said(values)),
             shown=(*turn.shown, *self._kept()),
+            lapsed=tuple(self._lapsed()),
             leaked=leaked,
             unproven=tuple(unproven(values)),
             cut=cut,
@@ -178,21 +188,32 @@ class RequestLedger:
 
     def _is_shown(self, entry: JournalEntry) -> bool:
         """Whether the request holds a value that the entry shows."""
-        return entry.settled is not None and self.layout.forms.of(entry) == "live"
+        forms = self.layout.forms
+        return entry.settled is not None and forms.of(entry) == "live" and not forms.lapsed(entry)
 
     def _bodies(self, entry: JournalEntry) -> tuple[str, ...]:
         """The bodies behind an entry as it is sent."""
         return entry.stub_bodies if self.layout.forms.of(entry) == "stub" else entry.bodies
 
     def _kept(self) -> list[Shown]:
-        """What earlier turns showed and this request still holds."""
+        """What earlier turns showed and this request still shows."""
         kept: dict[str, int] = {}
         for at in self.layout.indices:
             entry = self.layout.placed[at].entry
-            if entry.key in self.layout.forms.kept and entry.turn < self.layout.forms.turn:
+            if self._is_kept(entry) and not self.layout.forms.lapsed(entry):
                 for shown in entry.shown:
                     kept[shown.name] = kept.get(shown.name, 0) + shown.tokens
         return [Shown(name, "kept", tokens) for name, tokens in kept.items()]
+
+    def _is_kept(self, entry: JournalEntry) -> bool:
+        return entry.key in self.layout.forms.kept and entry.turn < self.layout.forms.turn
+
+    def _lapsed(self) -> dict[str, None]:
+        """Names of what earlier turns showed and this request still holds, though the model no longer sees it."""
+        entries = [self.layout.placed[at].entry for at in self.layout.indices]
+        return dict.fromkeys(
+            shown.name for entry in entries if self.layout.forms.lapsed(entry) for shown in entry.shown
+        )
 
     def _said(self, values: Mapping[str, str]) -> list[str]:
         """Names whose value stands in the client's, the model's and the tools' words."""
@@ -201,7 +222,8 @@ class RequestLedger:
             placed = layout.placed[at]
             if placed.entry.kind != "answer":
                 # A frame of shown values is ours; the words are what stands beside it.
-                framed = placed.entry.kind == "user" and self._is_shown(placed.entry)
+                entry = placed.entry
+                framed = entry.kind == "user" and entry.settled is not None and layout.forms.of(entry) == "live"
                 sent = form_messages(placed, "settled") if framed else sent_messages(placed, layout.forms)
                 words.extend(shape.text(message) for message in sent)
         return find_values("\n".join(words), values)
@@ -250,5 +272,10 @@ class RequestLedger:
         for at, old, new in zip(layout.indices, before, now, strict=False):
             if old != new:
                 break
-            same += self._sent(at).tokens
+            same += self._sent(at).tokens if lapsing_frame(layout.placed[at].entry) is None else self._bare(at).tokens
         return same
+
+    def _bare(self, at: int) -> Size:
+        """What repeats of a user message whose frame lapses: in a turn's later requests the frame stands behind."""
+        placed = self.layout.placed[at]
+        return self._sent(at) if self.layout.forms.of(placed.entry) == "stub" else self.sizes.of(placed, "settled")

@@ -9,7 +9,8 @@ from typing import Any, Final
 from offprompt.errors import UsageError
 from offprompt.records import Head, LedgerEntry, Message, SessionChange, SessionRecord
 from offprompt.service.accounting import close_entry
-from offprompt.service.conversation import Conversation, Placed, joined_results, rendered
+from offprompt.service.conversation import Conversation, Placed, lapsing_frame
+from offprompt.service.grouping import joined_results, rendered
 from offprompt.service.heads import build_head
 from offprompt.service.history_choice import Choice, HistoryChooser
 from offprompt.service.leak_guard import guarded_head, own_text, words_of
@@ -67,7 +68,8 @@ class RequestBuilder:
         self._begin(placed, newest)
         self._turn.words = lambda: self._words(system, placed)
         kept = [self._conversation.by_key[key] for key, stays in self._record.kept.items() if stays]
-        self._turn.in_view += tuple(shown.name for entry in kept for shown in entry.shown)
+        in_view = [entry for entry in kept if lapsing_frame(entry) is None]
+        self._turn.in_view += tuple(shown.name for entry in in_view for shown in entry.shown)
         head = self._record.head or self._first_head()
         before = sent_before(self._conversation, self._record)
         turn = placed[newest].entry.turn if newest >= 0 else 0
@@ -142,7 +144,8 @@ class RequestBuilder:
                 )
                 if at == newest:
                     self._values = asked_values(self._turn, each.message, show=show, head=head)
-                    entry = framed(self._turn, entry, each.message, self._values, self._record.nonce)
+                    lapses = self._lapses(placed[at + 1 :])
+                    entry = framed(self._turn, entry, each.message, self._values, self._record.nonce, lapses=lapses)
                 self._turn.entries.append(entry)
                 done.append(Placed(each.message, entry, new=True))
             else:
@@ -151,6 +154,11 @@ class RequestBuilder:
         if set(show) - shown and newest >= 0 and not placed[newest].new:
             self._turn.warnings.append("show= came after the turn's message was sent; it had no effect")
         return done
+
+    def _lapses(self, behind: Sequence[Placed]) -> bool:
+        """Whether the turn's values may stand in a system message that lapses, which has the system's authority."""
+        free = not behind or behind[0].entry.kind == "assistant"
+        return self._turn.model.lapsing and free and not any(value.foreign for value in self._values)
 
     def _recalled(self, placed: list[Placed], newest: int, choice: Choice) -> list[Placed]:
         """With what this request leaves out and its new user message refers to, in the frame of what is shown."""
@@ -177,7 +185,9 @@ class RequestBuilder:
         tools = [*self._options.tools, *layout.head.tools]
         record, turn = self._record, self._turn
         model = turn.model
-        outgoing = Outgoing(model.name, layout.system, layout.head.text, tools, flat, model.context_editing_tokens)
+        outgoing = Outgoing(
+            model.name, layout.system, layout.head.text, tools, flat, model.context_editing_tokens, model.lapsing
+        )
         gone = layout.placed[:start]
         kept = set(layout.indices)
         left = sum(each.entry.kind == "user" for at, each in enumerate(gone) if at not in kept)

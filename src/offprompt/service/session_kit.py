@@ -80,6 +80,7 @@ class Model:
     """What a session knows of its model.
 
     context_editing_tokens  of a request over which its provider clears old tool results; None: it clears nothing.
+    lapsing                 shown values stand in system messages that lapse with their turn.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Model:
     sheet: PriceSheet | None
     context_tokens: int
     context_editing_tokens: int | None = None
+    lapsing: bool = False
 
     @classmethod
     def of(cls, options: SessionOptions, kit: SessionKit) -> Model:
@@ -108,7 +110,14 @@ class Model:
                 "use policy='stub_after_use' or 'window' there"
             )
         edited_at = kit.settings.context_editing_tokens if clears else None
-        return cls(options.model, profile, shape, sheet, context, edited_at)
+        lapsing = kit.settings.shown_after_turn == "clear_at"
+        if lapsing and not (profile.lapsing and shape.name == "anthropic"):
+            raise UnsupportedError(
+                "shown_after_turn='clear_at': only Anthropic's models from Opus 4.8, Sonnet 5.5 and Haiku 5.5 on take "
+                f"system messages that lapse, on its own wire; the model is {options.model!r}, the wire {shape.name}; "
+                "use shown_after_turn='replace' or 'cheaper' there"
+            )
+        return cls(options.model, profile, shape, sheet, context, edited_at, lapsing)
 
 
 def date_of(at: float) -> str:

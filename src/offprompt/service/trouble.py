@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from offprompt.records import MEMORY_ACTIONS, Head, Message, Receipt, Reply, SessionRecord, ToolCall
-from offprompt.service.conversation import Conversation, Forms, Placed, rendered
+from offprompt.service.conversation import Conversation, Forms, Placed
+from offprompt.service.grouping import rendered
 from offprompt.service.scrubber import Scrubber
 from offprompt.service.session_kit import SessionOptions
 from offprompt.wire.actions import parse_actions

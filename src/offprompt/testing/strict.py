@@ -13,6 +13,7 @@ from offprompt.testing.strict_cache import Counted, PromptCache, prompt_units
 from offprompt.testing.strict_chat import chat_faults
 from offprompt.testing.strict_chunks import Delivery, StrictWire, split_reply
 from offprompt.testing.strict_clearing import Cleared, clear
+from offprompt.testing.strict_lapsing import as_read
 from offprompt.testing.strict_messages import message_faults
 from offprompt.testing.strict_replies import Said, SaidCall, reply_from, usage_of
 from offprompt.testing.strict_responses import response_faults
@@ -96,8 +97,8 @@ class StrictUpstream:
             self.faults += [fault.message for fault in faults]
             raise RefusedError(400, error_body(self.wire, faults))
         number = len(self.requests)
-        # Thinking is verified as it came; what is cleared then is neither read nor counted.
-        edited = clear(given, self._count) if self.wire == "anthropic" else Cleared(given)
+        # Thinking is verified as it came; what lapsed or is cleared then is neither read nor counted.
+        edited = clear(as_read(given), self._count) if self.wire == "anthropic" else Cleared(given)
         asked = {key: value for key, value in edited.body.items() if key not in ("stream", "stream_options")}
         said = self._model(**asked)
         reply = reply_from(said, self.wire, number, sign=lambda thought: self._sign(given, before, thought))

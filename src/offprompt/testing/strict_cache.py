@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from offprompt.records import as_dict, as_list, canonical
 from offprompt.testing.strict_chunks import StrictWire
+from offprompt.wire.lapsing import lapses
 from offprompt.wire.prices import PriceSheet, cached_tokens
 
 MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
@@ -67,10 +68,18 @@ def _blocks(body: Mapping[str, Any]) -> Iterator[Unit]:
             else as_list(message.get("content")) or []
         )
     ]
-    automatic = body.get("cache_control") is not None
+    automatic = _automatic(body, messages, len(places))
     for at, (role, block) in enumerate(places):
         unit = _unit(role, block)
-        yield Unit(unit.text, marked=unit.marked or (automatic and at == len(places) - 1))
+        yield Unit(unit.text, marked=unit.marked or at == automatic)
+
+
+def _automatic(body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], blocks: int) -> int:
+    """The place of the block that a mark for the whole request stands for, the last; what lapses is never cached."""
+    if body.get("cache_control") is None:
+        return -1
+    last: Mapping[str, Any] = messages[-1] if messages else {}
+    return blocks - 1 - (len(as_list(last.get("content")) or [last]) if lapses(last) else 0)
 
 
 def _unit(kind: str, block: object) -> Unit:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from offprompt.records import as_dict, as_list
 from offprompt.testing.strict_clearing import clearing_faults
+from offprompt.testing.strict_lapsing import lapsing_faults
 from offprompt.testing.strict_rules import (
     Check,
     Fault,
@@ -111,7 +112,7 @@ _ID: Final = re.compile(r"[a-zA-Z0-9_-]+", re.ASCII)
 _TOOL: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}", re.ASCII)
 
 
-def message_faults(body: Mapping[str, Any], betas: Iterable[str] = ()) -> list[Fault]:
+def message_faults(body: Mapping[str, Any], betas: Collection[str] = ()) -> list[Fault]:
     """Why the API would refuse the request; empty if it would not.
 
     betas    that the request's header names.
@@ -128,6 +129,7 @@ def message_faults(body: Mapping[str, Any], betas: Iterable[str] = ()) -> list[F
         where = f"messages.{at}"
         fields = SYSTEM_MESSAGE if message.get("role") == "system" else MESSAGE
         faults += check_fields(message, fields, needed=("role", "content"), at=where, unknown=EXTRA)
+        faults += lapsing_faults(message, where, betas)
         for place, item in enumerate(as_list(message.get("content")) or []):
             block = as_dict(item) or {}
             faults += _block(block, str(message.get("role")), f"{where}.content.{place}")

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from offprompt.errors import UsageError
 from offprompt.records import Message, Usage, as_dict, as_list, canonical, compact
+from offprompt.wire import lapsing
 from offprompt.wire.clearing import cleared, clearing
 from offprompt.wire.shapes import (
     Call,
@@ -183,6 +184,8 @@ class AnthropicMessages:
             request["tools"] = list(outgoing.tools)
         if outgoing.context_editing_tokens is not None:
             request |= clearing(outgoing.context_editing_tokens)
+        if outgoing.lapsing or any(message.get("clear_at") for message in outgoing.messages):
+            request["betas"] = [*request.get("betas", ()), lapsing.BETA]
         return request
 
     def reply(self, reply: object) -> RawReply:

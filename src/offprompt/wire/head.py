@@ -107,12 +107,16 @@ def directory_text(lines: Sequence[str], more: int, language: Language) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShownValue:
-    """A value in a frame: name, value as text, source and date, so that the reader can weigh it."""
+    """A value in a frame: name, value as text, source and date, so that the reader can weigh it.
+
+    foreign  a tool's text led to it, or it is not the user's own: it must not stand where the system speaks.
+    """
 
     name: str
     text: str
     source: str
     date: str
+    foreign: bool = False
 
 
 _SPEAKERS: Final = {"user": "用户", "assistant": "助手", "tool": "工具"}

@@ -23,6 +23,7 @@ class Profile:
     context_tokens   the window, 0: not known. placement: `message`: a user message of its own may stand before the
                      user's; `part`: templates that want roles to alternate get a content part.
     binds_thinking   thinking stays valid only on the prefix that it was made with.
+    lapsing          system messages of one turn are taken (`clear_at`).
     """
 
     pattern: str
@@ -30,9 +31,12 @@ class Profile:
     context_tokens: int = 0
     placement: Placement = "message"
     binds_thinking: bool = False
+    lapsing: bool = False
 
 
+LAPSING: Final = r"(opus|sonnet|haiku)-5[.-]5|opus-5|opus-4[.-]8|(fable|mythos)-5"
 PROFILES: Final = (
+    Profile(LAPSING, "anthropic", 200_000, "part", binds_thinking=True, lapsing=True),
     Profile(r"claude|opus|sonnet|haiku", "anthropic", 200_000, "part", binds_thinking=True),
     Profile(r"gpt-5", context_tokens=400_000),
     Profile(r"gpt-4\.1", context_tokens=1_000_000),

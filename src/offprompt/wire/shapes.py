@@ -61,7 +61,8 @@ class Outgoing:
 
     system   the client's own system messages (OpenAI) or text; head: our text behind it.
     tools    the client's own, then ours.
-    context_editing_tokens  over which the provider clears old results, None: never.
+    context_editing_tokens  over which the provider clears old results, None: never. lapsing: system messages of one
+                            turn may come.
     """
 
     model: str
@@ -70,6 +71,7 @@ class Outgoing:
     tools: Sequence[Mapping[str, Any]]
     messages: Sequence[Message]
     context_editing_tokens: int | None = None
+    lapsing: bool = False
 
 
 class Shape(Protocol):
