@@ -2,10 +2,11 @@
 
     python bench/derive.py                        yield by set and by rule; precision by rule, of what was judged
     python bench/derive.py --judge FOLDER         draw 200 facts: what a judge reads goes to FOLDER/to_judge.jsonl
+             [--rules NAME …] [--seed N]          only of these rules; another draw, beside those that are kept
     python bench/derive.py --verdicts FILE        take a judge's lines {"n": …, "right": true or false, "why": …}
 
-The draw is kept in tests/data/derived/judged.jsonl without the words of the sets: the id and the digest of the turn,
-the rule, the attribute, the verdict. Reads the folder that OFFPROMPT_DATA names.
+Draws are kept in tests/data/derived/judged.jsonl without the words of the sets: the id and the digest of the turn,
+the rule, the attribute, the verdict and its reason. Reads the folder that OFFPROMPT_DATA names.
 """
 
 from __future__ import annotations
@@ -80,17 +81,20 @@ def show_yield(turns: dict[str, list[Turn]], found: dict[str, list[Derived]]) ->
         print(f"{rule:20}" + "".join(f"{counts[rule] or '-':>11}" for counts in by_rule.values()))
 
 
-def draw(turns: dict[str, list[Turn]], found: dict[str, list[Derived]], folder: Path) -> None:
-    everything = [(name, one) for name, facts in found.items() for one in facts]
-    rng = random.Random(SEED)  # noqa: S311 - a repeatable draw
-    kept: list[dict[str, Any]] = []
+def draw(turns: dict[str, list[Turn]], found: dict[str, list[Derived]], asked: argparse.Namespace) -> None:
+    wanted: list[str] = asked.rules
+    everything = [(name, one) for name, facts in found.items() for one in facts if not wanted or one.rule in wanted]
+    rng = random.Random(asked.seed)  # noqa: S311 - a repeatable draw
+    kept = read(JUDGED)
+    round_ = max((row["draw"] for row in kept), default=0) + 1
     to_judge: list[dict[str, Any]] = []
-    for number, (name, one) in enumerate(rng.sample(everything, DRAWN)):
+    drawn = rng.sample(everything, min(DRAWN, len(everything)))
+    for number, (name, one) in enumerate(drawn, start=len(kept)):
         at = next(place for place, turn in enumerate(turns[name]) if turn.turn_id == one.quotes[0].turn_id)
         turn, before = turns[name][at], turns[name][at - 1] if at else None
         digest = hashlib.sha256(turn.text.encode()).hexdigest()
-        held = {"n": number, "set": name, "turn": turn.turn_id, "digest": digest, "rule": one.rule}
-        kept.append({**held, "attribute": one.attribute, "right": None})
+        held = {"n": number, "draw": round_, "set": name, "turn": turn.turn_id, "digest": digest, "rule": one.rule}
+        kept.append({**held, "attribute": one.attribute, "right": None, "why": ""})
         event = "" if one.event_at is None else datetime.fromtimestamp(one.event_at, UTC).isoformat()
         to_judge.append(
             {
@@ -106,10 +110,11 @@ def draw(turns: dict[str, list[Turn]], found: dict[str, list[Derived]], folder: 
                 "event_at": event,
             }
         )
+    folder: Path = asked.judge
     folder.mkdir(parents=True, exist_ok=True)
     write(JUDGED, kept)
     write(folder / "to_judge.jsonl", to_judge)
-    print(f"{DRAWN} facts to judge: {folder / 'to_judge.jsonl'}")
+    print(f"{len(to_judge)} facts to judge: {folder / 'to_judge.jsonl'}")
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -122,7 +127,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 def take(verdicts: Path) -> None:
     by_number = {row["n"]: row for row in read(verdicts)}
-    rows = [{**row, "right": by_number.get(row["n"], {}).get("right", row["right"])} for row in read(JUDGED)]
+    rows = [{**row, **by_number.get(row["n"], {})} for row in read(JUDGED)]
     write(JUDGED, rows)
 
 
@@ -130,18 +135,21 @@ def show_precision() -> None:
     judged = [row for row in read(JUDGED) if row["right"] is not None]
     if not judged:
         print("no facts judged")
-        return
-    for what in ("set", "rule"):
-        for name, count in Counter(row[what] for row in judged).most_common():
-            right = sum(row["right"] for row in judged if row[what] == name)
-            print(f"{name:20} {right:3} of {count:3} right")
-    print(f"precision {sum(row['right'] for row in judged) / len(judged):.3f} of {len(judged)} judged")
+    for round_ in sorted({row["draw"] for row in judged}):
+        rows = [row for row in judged if row["draw"] == round_]
+        print(f"draw {round_}: precision {sum(row['right'] for row in rows) / len(rows):.3f} of {len(rows)} judged")
+        for what in ("set", "rule"):
+            for name, count in Counter(row[what] for row in rows).most_common():
+                right = sum(row["right"] for row in rows if row[what] == name)
+                print(f"  {name:20} {right:3} of {count:3} right")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judge", type=Path)
     parser.add_argument("--verdicts", type=Path)
+    parser.add_argument("--rules", nargs="+", default=[])
+    parser.add_argument("--seed", type=int, default=SEED)
     asked = parser.parse_args()
     named = os.environ.get("OFFPROMPT_DATA")
     if not named:
@@ -149,7 +157,7 @@ def main() -> None:
     turns = all_turns(Path(named))
     found = {name: derive(of_set, SAID_AT) for name, of_set in turns.items()}
     if asked.judge:
-        draw(turns, found, asked.judge)
+        draw(turns, found, asked)
         return
     if asked.verdicts:
         take(asked.verdicts)
