@@ -15,6 +15,7 @@ FORMAT: Final = 1
 
 _HEAD: Final = struct.Struct("<BBHIIQ")
 _SEPARATOR: Final = "\n"  # no term holds white space
+_HALF: Final = np.dtype("<f2")
 
 
 def pack(content: Content) -> bytes:
@@ -30,7 +31,7 @@ def unpack(data: bytes) -> Content | None:
 
     Raises   BackendError if the bytes are not whole.
     """
-    if data[:1] != bytes([FORMAT]):
+    if not data or data[0] != FORMAT:
         return None
     try:
         _, asks, dimension, number, size, words = _HEAD.unpack_from(data)
@@ -42,7 +43,9 @@ def unpack(data: bytes) -> Content | None:
         raise _damaged(data) from error
     if len(data) != end + 2 * dimension or len(found) != number:
         raise _damaged(data)
-    vector = np.frombuffer(data, "<f2", dimension, end).astype(np.float16, copy=False) if dimension else None
+    vector = np.frombuffer(data, _HALF, dimension, end) if dimension else None
+    if vector is not None and not _HALF.isnative:
+        vector = vector.astype(np.float16)
     return Content(found, data[middle:end], words, bool(asks), vector)
 
 

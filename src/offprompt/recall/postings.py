@@ -74,7 +74,8 @@ class Postings:
         first = len(self._terms_of)
         ids = self._ids_of([term for each in terms for term in each])
         sizes = np.fromiter((len(each) for each in terms), np.int64, len(terms))
-        self._terms_of += np.split(ids, np.cumsum(sizes)[:-1]) if len(terms) else []
+        ends = np.cumsum(sizes).tolist()
+        self._terms_of += [ids[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
         self._holders += np.bincount(ids, minlength=len(self._holders))
         rows, counts, waiting = self._waiting_postings()
         new = np.repeat(np.arange(first, first + len(terms)), sizes)

@@ -34,13 +34,15 @@ class Names:
 class Columns:
     """Arrays of one length, longer than there are rows; what is beyond the rows is empty.
 
-    happened    event_at, else created_at. before, after: rows of the neighbours in the session's log, or -1.
+    embedded    has a vector. happened: event_at, else created_at. before, after: rows of the neighbours in the
+                session's log, or -1.
     """
 
     alive: Bools = field(default_factory=lambda: np.zeros(0, np.bool_), metadata={"empty": 0})
     episode: Bools = field(default_factory=lambda: np.zeros(0, np.bool_), metadata={"empty": 0})
     asks: Bools = field(default_factory=lambda: np.zeros(0, np.bool_), metadata={"empty": 0})
     pinned: Bools = field(default_factory=lambda: np.zeros(0, np.bool_), metadata={"empty": 0})
+    embedded: Bools = field(default_factory=lambda: np.zeros(0, np.bool_), metadata={"empty": 0})
     kind: Ints = field(default_factory=lambda: np.zeros(0, np.int64), metadata={"empty": 0})
     speaker: Ints = field(default_factory=lambda: np.zeros(0, np.int64), metadata={"empty": NOWHERE})
     session: Ints = field(default_factory=lambda: np.zeros(0, np.int64), metadata={"empty": NOWHERE})

@@ -99,13 +99,13 @@ class ScopeIndex:
         Raises   UsageError if the vector has another dimension than the docs'.
         """
         self._check([np.asarray(vector, np.float16)])
-        data = self._data
-        rows = np.fromiter(data.rows.values(), np.int64, len(data.rows))
-        if not len(data.vectors) or not len(rows):
+        data, rows = self._data, len(self._data.ids)
+        if not len(data.vectors):
             return []
-        cosines = data.vectors[rows] @ np.asarray(vector, np.float32)
-        best = np.argsort(-cosines, kind="stable")[: count + 1]
-        found = [(data.ids[rows[at]], float(cosines[at])) for at in best.tolist() if data.vectors[rows[at]].any()]
+        cosines = np.vecdot(data.vectors[:rows], np.asarray(vector, np.float32))
+        there = np.flatnonzero(data.columns.alive[:rows] & data.columns.embedded[:rows])
+        least = np.partition(cosines[there], -count)[-count] if len(there) > count else -np.inf
+        found = [(data.ids[row], float(cosines[row])) for row in there[cosines[there] >= least].tolist()]
         return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:count]
 
     def _check(self, vectors: Sequence[NDArray[np.floating] | None]) -> None:
@@ -131,9 +131,10 @@ class ScopeIndex:
             if len(data.vectors):
                 grown[: len(data.vectors)] = data.vectors
             data.vectors = grown
-        given = [(row, vector) for row, vector in enumerate(vectors, start=first) if vector is not None]
-        if given:
-            data.vectors[[row for row, _ in given]] = np.stack([vector for _, vector in given])
+        given = np.array([vector is not None for vector in vectors])
+        data.columns.embedded[first:rows] = given
+        halves = np.frombuffer(b"".join(vector.data for vector in vectors if vector is not None), np.float16)
+        data.vectors[first:rows][given] = halves.reshape(-1, self._dimension)
 
     def _pack(self) -> None:
         """Take the rows of removed docs out of all arrays."""

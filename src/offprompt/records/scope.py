@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 
 from offprompt.errors import ScopeError
@@ -19,6 +20,12 @@ def clean_id(kind: str, value: object) -> str:
     """
     if not isinstance(value, str):
         raise ScopeError(f"the {kind} id {value!r} is not text; pass a str such as {kind}={str(value)!r}")
+    return _clean_text(kind, value)
+
+
+@lru_cache(maxsize=1024)
+def _clean_text(kind: str, value: str) -> str:
+    # Records are read by the thousand, and name the same few ids.
     text = unicodedata.normalize("NFC", value)
     try:
         size = len(text.encode("utf-8"))

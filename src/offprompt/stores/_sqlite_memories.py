@@ -161,8 +161,9 @@ class SqliteMemories:
         rows = self._sql(
             "SELECT m.record, x.memory_id, x.version, x.content, x.embedder FROM memories m "
             "LEFT JOIN memory_index x ON x.app = m.app AND x.memory_id = m.memory_id "
-            "WHERE m.app = ? AND m.user = ? AND m.agent = ? AND m.session = ? AND m.revision > ? "
-            + ("AND m.state = 'live' " if not after else "")
+            "WHERE m.app = ? AND m.user = ? AND m.agent = ? AND m.session = ? AND "
+            # A whole page is read in the order of an index; sorting it would move every content.
+            + ("m.revision > ? " if after else "m.state = 'live' AND m.revision + 0 > ? ")
             + "ORDER BY m.memory_id",
             (*scope.key, after),
         )
