@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -34,8 +34,8 @@ FIRST_BITS: Final = 12
 MAX_WAITING: Final = 1 << 20
 # An array that is not this many times larger than the next is merged with it.
 GROWTH: Final = 4
-# So many places of a scanned text are followed at once, since each may stand in hundreds of stored ones.
-BLOCK: Final = 256
+# So many meetings are given at once.
+PORTION: Final = 1 << 18
 
 Words: TypeAlias = NDArray[np.uint64]
 Numbers: TypeAlias = NDArray[np.int64]
@@ -96,10 +96,11 @@ class Fingerprints:
         if (end - self._waiting_from) * STRIDE > MAX_WAITING:
             self._take_in()
 
-    def meetings(self, folded: bytes) -> Iterator[tuple[int, int, int]]:
-        """Where 11 bytes of the text are likely to stand in stored ones: position, text number, offset in that one.
+    def meetings(self, folded: bytes) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
+        """Where 11 bytes of the text are likely to stand in stored ones: positions, text numbers, offsets in those.
 
-        By position; at most `MAX_WALK` for each in each array, those of the newest texts first.
+        By position; at most `MAX_WALK` for each in each array, those of the newest texts first. In portions of about
+        `PORTION` places, since each position may stand in hundreds of stored texts.
         """
         self._take_in()
         lanes = -(-len(folded) // LANE)
@@ -111,9 +112,7 @@ class Fingerprints:
         known = self._known(words)
         positions = known % lanes * LANE + known // lanes
         order = np.argsort(positions)
-        positions, words = positions[order], words[known[order]]
-        for first in range(0, len(positions), BLOCK):
-            yield from self._places(positions[first : first + BLOCK], words[first : first + BLOCK])
+        return self._places(positions[order], words[known[order]])
 
     def _known(self, words: Words) -> Numbers:
         """Indices of the words that begin with the hash of a stored one."""
@@ -135,25 +134,28 @@ class Fingerprints:
         slots = (words >> np.uint64(65 - len(self._filter).bit_length())).view(np.int64)
         return slots, _PATTERNS.take((words >> _PLACE_SHIFT).astype(np.uint8), mode="clip")
 
-    def _places(self, positions: Numbers, words: Words) -> Iterator[tuple[int, int, int]]:
-        """The stored places of words that begin with the same hash."""
-        least = words & ~_PLACE
-        rows: list[tuple[int, int, int]] = []
-        for stored in reversed(self._sorted):
-            first = stored.searchsorted(least)
-            there = np.flatnonzero(stored.take(first, mode="clip") & ~_PLACE == least)
-            if not len(there):
-                continue
-            past = stored.searchsorted(least[there] | _PLACE, side="right")
-            sizes = np.minimum(past - first[there], MAX_WALK)
-            back = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-            places = (stored[np.repeat(past, sizes) - 1 - back] & _PLACE).view(np.int64)
-            starts = np.frombuffer(self._starts, np.int64)
-            numbers = starts.searchsorted(places, side="right") - 1
-            offsets = (places - starts[numbers]) * STRIDE
-            met = np.repeat(positions[there], sizes)
-            rows += zip(met.tolist(), numbers.tolist(), offsets.tolist(), strict=True)
-        return iter(sorted(rows, key=_position) if len(self._sorted) > 1 else rows)
+    def _places(self, positions: Numbers, words: Words) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
+        """The stored places of words that begin with the same hash, as `meetings` gives them."""
+        if not len(words):
+            return
+        starts = np.frombuffer(self._starts, np.int64)
+        pasts = [stored.searchsorted(words | _PLACE, side="right") for stored in self._sorted]
+        firsts = [stored.searchsorted(words & ~_PLACE) for stored in self._sorted]
+        sizes = [np.minimum(past - first, MAX_WALK) for past, first in zip(pasts, firsts, strict=True)]
+        portions = np.cumsum(sum(sizes)) // PORTION
+        ends = [*(np.flatnonzero(np.diff(portions)) + 1).tolist(), len(positions)]
+        for begin, end in pairwise([0, *ends]):
+            met: list[Numbers] = []
+            places: list[Numbers] = []
+            for stored, past, size in reversed([*zip(self._sorted, pasts, sizes, strict=True)]):
+                several = size[begin:end]
+                back = np.arange(int(several.sum())) - np.repeat(np.cumsum(several) - several, several)
+                places.append((stored[np.repeat(past[begin:end], several) - 1 - back] & _PLACE).view(np.int64))
+                met.append(np.repeat(positions[begin:end], several))
+            by_position = np.argsort(np.concatenate(met), kind="stable")
+            place = np.concatenate(places)[by_position]
+            numbers = starts.searchsorted(place, side="right") - 1
+            yield np.concatenate(met)[by_position], numbers, (place - starts[numbers]) * STRIDE
 
     def _take_in(self) -> None:
         """Puts the texts that wait into table and filter."""
@@ -186,7 +188,7 @@ class Fingerprints:
         own, other = ((words[at] & _PLACE).view(np.int64) for at in (twice, twice - 1))
         starts = np.frombuffer(self._starts, np.int64)
         alike = starts.searchsorted(own, side="right") == starts.searchsorted(other, side="right")
-        grams = _words(joined, 0, 1)
+        grams = words_at(joined, 0, 1)
         for around in (*range(GRAM - RUN, RUN - WORD, WORD), RUN - WORD):
             at = len(_GAP) - first * STRIDE + around
             alike &= grams[own * STRIDE + at] == grams[other * STRIDE + at]
@@ -204,15 +206,11 @@ class Fingerprints:
 
 def _hashes(raw: bytes, first: int, step: int) -> Words:
     """Of the gram at each step, in the upper bits."""
-    words = _words(raw, first, step) * _MULTIPLIERS[0]
-    after = _words(raw, first + GRAM - WORD, step) * _MULTIPLIERS[1]
+    words = words_at(raw, first, step) * _MULTIPLIERS[0]
+    after = words_at(raw, first + GRAM - WORD, step) * _MULTIPLIERS[1]
     return words[: len(after)] + after
 
 
-def _words(raw: bytes, first: int, step: int) -> Words:
+def words_at(raw: bytes, first: int, step: int) -> Words:
     """The 8 bytes at each step as a number, little end first; a view."""
     return np.ndarray(((len(raw) - WORD - first) // step + 1,), "<u8", raw, offset=first, strides=(step,))
-
-
-def _position(row: tuple[int, int, int]) -> int:
-    return row[0]

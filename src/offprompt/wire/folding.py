@@ -102,6 +102,7 @@ class Places:
     def __init__(self, text: str) -> None:
         self._text = text
         self._starts, self._folded = [0], [0]
+        self._cuts: dict[int, list[int]] = {}
         at = 0
         while at < len(text):
             window = at + self.BLOCK, at + 2 * self.BLOCK
@@ -119,10 +120,11 @@ class Places:
         """The shortest prefix that folds to at least that many bytes; last: the longest that folds to no more."""
         block = max(0, bisect_left(self._folded, folded + last) - 1)
         begin, end = self._starts[block], self._starts[min(block + 1, len(self._starts) - 1)]
-        # Half an escape folds to its own characters: prefixes end between escapes, where their sizes grow.
-        inside = {at for escape in _ESCAPE.finditer(self._text, begin, end) for at in range(*escape.span())}
-        inside -= {escape.start() for escape in _ESCAPE.finditer(self._text, begin, end)}
-        cuts = [at for at in range(begin, end + 1) if at not in inside]
+        if (cuts := self._cuts.get(block)) is None:
+            # Half an escape folds to its own characters: prefixes end between escapes, where their sizes grow.
+            escapes = _ESCAPE.finditer(self._text, begin, end)
+            inside = {at for escape in escapes for at in range(escape.start() + 1, escape.end())}
+            cuts = self._cuts[block] = [at for at in range(begin, end + 1) if at not in inside]
         base = self._folded[block]
 
         def size(at: int) -> int:

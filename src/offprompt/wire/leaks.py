@@ -104,8 +104,13 @@ class LeakIndex:
 
     def _leaks(self, text: str, folded: bytes, *, ours: bool) -> list[Leak]:
         runs = self._runs.find(folded)
-        places = Places(text) if runs else None
-        return [leak for run in runs if places and (leak := _leak(run, text, places, ours=ours))]
+        if not runs:
+            return []
+        places = Places(text)
+        # Runs that share a template are many to a stored text.
+        stored = {run.stored.number: run.stored.text for run in runs if not run.whole}
+        own = {number: Places(text) for number, text in stored.items()}
+        return [leak for run in runs if (leak := _leak(run, text, places, own.get(run.stored.number), ours=ours))]
 
     def _without_dead(self) -> None:
         """Builds anew what is looked for, without the fingerprints of what is gone."""
@@ -121,19 +126,17 @@ def _no_runs() -> StoredRuns:
     return StoredRuns()
 
 
-def _leak(run: Run, text: str, places: Places, *, ours: bool) -> Leak | None:
+def _leak(run: Run, text: str, places: Places, own: Places | None, *, ours: bool) -> Leak | None:
+    """places: of the text. own: of the stored one, where a part of it is shared."""
     stored = run.stored.text
     start, end = places.span(run.start, run.end)
-    if run.form:
-        from_, to = 0, len(stored)
-    else:
-        from_, to = Places(stored).span(run.at, run.at + run.end - run.start)
-    if not fold(stored[:from_]) and not fold(stored[to:]):
+    if run.whole or own is None:
         least = PROVABLE_CHARS if ours or run.stored.secret else WHOLE_CHARS
         if doubled(stored) < least:
             return None
         form = run.form or _form(text[start:end], stored)
         return Leak(run.stored.name, start, end, form, chars(stored), whole=True)
+    from_, to = own.span(run.at, run.at + run.end - run.start)
     start, from_, end, to = _widened(text, start, end, stored, from_, to)
     # Spaces may stand in the one and not in the other: the longer one counts.
     pieces = stored[from_:to], _ESCAPED_ASCII.sub(_unescaped, text[start:end])

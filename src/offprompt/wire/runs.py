@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from offprompt.wire.fingerprints import GRAM, RUN, Fingerprints
+import numpy as np
+
+from offprompt.wire.fingerprints import RUN, Fingerprints, Numbers
 from offprompt.wire.folding import fold
+from offprompt.wire.shared_runs import shared_runs
 from offprompt.wire.short_values import ShortValues
 from offprompt.wire.thresholds import provable
 
 # A run of 32 characters rarely folds to fewer bytes than the fingerprints guarantee; those that do are found by luck.
 MIN_RUN: Final = RUN - 4
-MAX_VAIN: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,68 +72,47 @@ class StoredRuns:
         self._short.remove(one.number)
 
     def find(self, folded: bytes) -> list[Run]:
-        """Those of at least `MIN_RUN` bytes, or whole, that lie in no longer one; and short values."""
-        return [*_longest(self._long_runs(folded)), *self._short_runs(folded)]
+        """Those of at least `MIN_RUN` bytes, or whole, that lie in no longer one; and short values.
+
+        Cost   near linear in the text and the stored texts that share runs with it, and in the meetings of both.
+        """
+        return [*self._long_runs(folded), *self._short_runs(folded)]
+
+    def _long_runs(self, folded: bytes) -> list[Run]:
+        found = [self._shared(folded, *met) for met in self._prints.meetings(folded)]
+        if not found:
+            return []
+        starts, ends, numbers, offsets, whole = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        order = np.lexsort((-ends, starts))
+        reach = np.maximum.accumulate(ends[order])
+        kept = order[whole[order] | (ends[order] > np.append(-1, reach[:-1]))]
+        runs: dict[tuple[int, int, int], Run] = {}
+        for at in kept.tolist():
+            start, end, number = int(starts[at]), int(ends[at]), int(numbers[at])
+            if one := self._stored[number]:
+                run = Run(one, start, end, int(offsets[at]), whole=bool(whole[at]))
+                runs.setdefault((number, start, end), run)
+        return list(runs.values())
+
+    def _shared(self, folded: bytes, positions: Numbers, numbers: Numbers, offsets: Numbers) -> tuple[Numbers, ...]:
+        """Starts, ends, text numbers, offsets in those, and which are whole."""
+        met = np.flatnonzero(np.bincount(numbers))
+        texts = [fold(one.text) if (one := self._stored[number]) else b"" for number in met.tolist()]
+        sizes = np.zeros(met[-1] + 1, np.int64)
+        begins = np.zeros(met[-1] + 1, np.int64)
+        sizes[met] = [len(text) for text in texts]
+        begins[met] = np.cumsum(sizes[met] + 1) - sizes[met] - 1
+        alive = sizes[numbers] > 0
+        positions, numbers, offsets = positions[alive], numbers[alive], offsets[alive]
+        places = begins[numbers] + offsets
+        starts, ends, froms = shared_runs(folded, b"\1".join(texts), positions, places, sizes[numbers])
+        owners = met[begins[met].searchsorted(froms, side="right") - 1]
+        whole = ends - starts == sizes[owners]
+        long = np.flatnonzero(whole | (ends - starts >= MIN_RUN))
+        starts, ends, owners, froms, whole = (found[long] for found in (starts, ends, owners, froms, whole))
+        return starts, ends, owners, froms - begins[owners], whole
 
     def _short_runs(self, folded: bytes) -> Iterator[Run]:
         for number, start, end, form in self._short.find(folded):
             if one := self._stored[number]:
-                yield Run(one, start, end, 0, form)
-
-    def _long_runs(self, folded: bytes) -> Iterator[Run]:
-        covered: dict[tuple[int, int], int] = {}
-        reach: dict[int, int] = {}
-        vain: Counter[tuple[int, int]] = Counter()
-        texts: dict[int, bytes] = {}
-        for position, number, at in self._prints.meetings(folded):
-            one = self._stored[number]
-            # Two texts may share several runs here, each at its own offset of one to the other; in texts that
-            # repeat themselves there is one at each offset, and only the first few are followed.
-            if one is None or covered.get((number, at - position), 0) > position:
-                continue
-            if vain[number, at] > MAX_VAIN and position < reach[number]:
-                continue
-            stored = texts.get(number)
-            if stored is None:
-                stored = texts[number] = fold(one.text)
-            if stored[at : at + GRAM] != folded[position : position + GRAM]:
-                continue
-            before = _common_end(folded, position, stored, at)
-            end = position + _common_start(folded, position, stored, at)
-            covered[number, at - position] = end
-            vain[number, at] += end < reach.get(number, 0) + GRAM
-            reach[number] = max(end, reach.get(number, 0))
-            size = end - position + before
-            if size >= min(MIN_RUN, len(stored)):
-                yield Run(one, position - before, end, at - before, whole=size == len(stored))
-
-
-def _longest(runs: Iterator[Run]) -> list[Run]:
-    """Those that are whole or reach over all before them that begin no later."""
-    kept: list[Run] = []
-    reach = 0
-    for run in sorted(runs, key=lambda run: (run.start, -run.end)):
-        if run.whole or run.end > reach:
-            kept.append(run)
-        reach = max(reach, run.end)
-    return kept
-
-
-def _common_start(left: bytes, i: int, right: bytes, j: int) -> int:
-    """How many bytes from those positions on are the same."""
-    size, block, limit = 0, 64, min(len(left) - i, len(right) - j)
-    while block:
-        while size + block <= limit and left[i + size : i + size + block] == right[j + size : j + size + block]:
-            size += block
-        block >>= 1
-    return size
-
-
-def _common_end(left: bytes, i: int, right: bytes, j: int) -> int:
-    """How many bytes before those positions are the same."""
-    size, block, limit = 0, 64, min(i, j)
-    while block:
-        while size + block <= limit and left[i - size - block : i - size] == right[j - size - block : j - size]:
-            size += block
-        block >>= 1
-    return size
+                yield Run(one, start, end, 0, form, whole=True)
