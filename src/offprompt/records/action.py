@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from offprompt.records.recall import Remembered
+
 MEMORY_ACTIONS: Final = ("mem_write", "mem_read", "mem_forget", "mem_search")
 
 
@@ -78,6 +80,7 @@ class Reply:
     tool_calls  the client's own calls, to be run by the application.
     messages    all that the turn added behind what was given to `prepare`: the model's messages and our receipts.
     reads       values that the model read in this turn, by slot name, for the application.
+    remembered  what became a memory, or a part of the profile, when this reply ended its turn.
     """
 
     done: bool
@@ -89,3 +92,4 @@ class Reply:
     receipts: tuple[Receipt, ...] = ()
     refused: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
+    remembered: tuple[Remembered, ...] = ()

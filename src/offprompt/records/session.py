@@ -54,6 +54,7 @@ class SessionRecord:
     kept         what turns that are over showed, by journal key: whether it stays; decided when its turn ended.
     stubbed      journal keys of the messages that are sent as stubs since the model has seen them whole.
     cleared      tool results, the oldest ones, that the provider cleared of the request answered last.
+    captured     journal key of the last reply whose turn is among the memories; empty: none is.
     nonce        marks the frame of shown values, made once.
     """
 
@@ -90,6 +91,7 @@ class SessionRecord:
     kept: Mapping[str, bool] = field(default_factory=dict[str, bool])
     stubbed: tuple[str, ...] = ()
     cleared: int = 0
+    captured: str = ""
 
 
 @dataclass(frozen=True, slots=True)

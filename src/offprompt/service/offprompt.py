@@ -17,7 +17,7 @@ from offprompt.service.async_session import AsyncSession
 from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.session import Session
-from offprompt.service.session_kit import HistoryPolicy, SessionKit, SessionOptions
+from offprompt.service.session_kit import Capture, Derive, HistoryPolicy, SessionKit, SessionOptions
 from offprompt.service.slot_writer import Kit
 from offprompt.service.slots import Slots
 from offprompt.service.values import checked_count, checked_tools
@@ -89,7 +89,7 @@ class BoundScope:
         scope = self.scope.narrow(user=user, agent=agent, session=session)
         return BoundScope(self._parts, resolved(self._parts.memories.store, scope))
 
-    def session(
+    def session(  # noqa: PLR0913 - options that users type by name
         self,
         session_id: str,
         *,
@@ -101,6 +101,8 @@ class BoundScope:
         policy: HistoryPolicy = "auto",
         mode: Literal["off_prompt", "inline", "auto"] = "off_prompt",
         actions: Literal["tools", "text"] = "tools",
+        capture: Capture | None = None,
+        derive: Derive | None = None,
     ) -> Session:
         """The conversation of that id in this scope, new or gone on with; any process may go on with it.
 
@@ -113,6 +115,8 @@ class BoundScope:
         mode            `off_prompt`: names and handles. `inline`: all values once, in the stable head.
                         `auto`: inline while the values cost less than the four tools would.
         actions         `tools`: native calls. `text`: JSON in the reply's text, for models without tools.
+        capture         which turns become memories by themselves: `all`, the `user`'s words, or none (`off`); None:
+                        the setting of that name. derive: `rules` read them for facts and profile, or `none` do.
         """
         checked_tools(tools)
         scope = self.scope.narrow(session=session_id)
@@ -125,6 +129,8 @@ class BoundScope:
             policy=policy,
             mode=mode,
             actions=actions,
+            capture=capture,
+            derive=derive,
         )
         parts = self._parts
         kit = SessionKit(
@@ -134,6 +140,7 @@ class BoundScope:
             parts.tokenizer_for(model),
             parts.settings,
             parts.sheets,
+            parts.memories,
             parts.watches,
         )
         return Session(kit, scope, options)

@@ -15,6 +15,12 @@ from offprompt.service.indexing import index_texts
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.profile import ProfileWriter
 
+MESSAGE: Final = "message"
+"""The member of a memory's metadata that names the session's message it was made of: its handle is `@` and that."""
+
+RULES: Final = "rules"
+"""Who derived facts."""
+
 COVERING: Final = 0.6
 """A derived fact whose quote is this part of a given text says what the text says: it is not stored beside it."""
 
@@ -24,7 +30,8 @@ class Said:
     """One text that is to be remembered.
 
     role, speaker, session, order  of the turn, where it is one. at: when it was said, in seconds since 1970.
-    op_key   the write's own name. derives: whether rules may read it.
+    op_key   the write's own name. derives: whether rules may read it. source, trust: None: those of the call's marks.
+    message  journal key of the session's message that it is.
     """
 
     text: str
@@ -36,6 +43,9 @@ class Said:
     at: float | None = None
     op_key: str | None = None
     derives: bool = True
+    source: Source | None = None
+    trust: Trust | None = None
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +120,7 @@ class Rememberer:
             quote = fact.quotes[0]
             topic["quote"] = one.text[quote.start : quote.end][:200]
             key = None if one.op_key is None else f"{one.op_key}/{fact.rule}/{number}"
-            drafts.append(_Draft(replace(derived, **topic, source="user"), key, fact))
+            drafts.append(_Draft(replace(derived, **topic, source="user", actor=RULES), key, fact))
         return drafts
 
     def _memory(self, text: str, one: Said, marks: Marks, now: float) -> Memory:
@@ -123,8 +133,8 @@ class Rememberer:
             speaker=one.speaker,
             session=one.session,
             order=one.order,
-            source=marks.source,
-            trust=marks.trust,
+            source=one.source or marks.source,
+            trust=one.trust or marks.trust,
             actor=marks.actor,
             created_at=now,
             updated_at=now,
@@ -133,7 +143,7 @@ class Rememberer:
             pinned=marks.pinned,
             importance=0.5 if marks.importance is None else marks.importance,
             tags=marks.tags,
-            metadata=marks.metadata,
+            metadata={**marks.metadata, MESSAGE: one.message} if one.message else marks.metadata,
             digest=digest_of(text),
         )
 

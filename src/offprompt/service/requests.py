@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from offprompt.errors import UsageError
-from offprompt.records import Head, LedgerEntry, Message, SessionChange, SessionRecord
+from offprompt.records import Head, LedgerEntry, Memory, Message, SessionChange, SessionRecord
 from offprompt.service.accounting import close_entry
 from offprompt.service.conversation import Conversation, Placed, lapsing_frame
 from offprompt.service.grouping import joined_results, rendered
 from offprompt.service.heads import build_head
 from offprompt.service.history_choice import Choice, HistoryChooser
 from offprompt.service.leak_guard import guarded_head, own_text, words_of
+from offprompt.service.recalled_memories import MemoryRecaller, message_places
 from offprompt.service.recalling import JournalIndex, Question, Recaller, show_hits
 from offprompt.service.rendering import StubLimits, asked_values, first_sight, framed, own_words, stub_used
 from offprompt.service.request_ledger import Layout, RequestLedger, Sizes, fixed_sizes, head_digest, sent_before
@@ -31,10 +32,11 @@ BROKEN_THINKING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request with the change that must be committed before it is sent."""
+    """A request with the change that must be committed before it is sent; recalled: the memories that it shows."""
 
     request: dict[str, Any]
     change: SessionChange
+    recalled: tuple[Memory, ...] = ()
 
 
 class RequestBuilder:
@@ -53,6 +55,7 @@ class RequestBuilder:
         self._conversation, self._sizes, self._texts = conversation, sizes, texts
         self._shape = turn.model.shape
         self._values: list[ShownValue] = []
+        self._recalled_memories: tuple[Memory, ...] = ()
 
     def build(self, messages: Sequence[Message], show: Sequence[str]) -> Prepared:
         """The request for these messages.
@@ -164,16 +167,22 @@ class RequestBuilder:
         """With what this request leaves out and its new user message refers to, in the frame of what is shown."""
         turn = self._turn
         most = min(turn.kit.settings.recall_tokens, turn.left(), choice.room)
-        if most <= 0 or not choice.start or newest < 0 or not placed[newest].new:
+        if most <= 0 or newest < 0 or not placed[newest].new:
             return placed
         message, earlier = placed[newest].message, placed[:newest]
         before = next((own_words(turn, each.message) for each in reversed(earlier) if each.entry.kind == "user"), "")
         sent = {placed[at].entry.key for at in choice.indices}
-        question = Question.of(own_words(turn, message), before, [value.name for value in self._values])
-        hits = Recaller(turn, self._texts).hits(question, [each.entry for each in earlier], sent)
-        recalled = show_hits(turn, hits, most)
+        own = own_words(turn, message)
+        question = Question.of(own, before, [value.name for value in self._values])
+        left = [each.entry for each in earlier] if choice.start else []
+        hits = Recaller(turn, self._texts).hits(question, left, sent)
+        held = message_places([*sent, *(hit.name.removeprefix("@") for hit in hits)])
+        memories = MemoryRecaller(turn).hits(question, own, before, held)
+        recalled = show_hits(turn, [*hits, *(hit for hit, _ in memories)], most)
         if not recalled:
             return placed
+        names = {value.name for value in recalled}
+        self._recalled_memories = tuple(memory for hit, memory in memories if hit.name in names)
         entry = framed(turn, placed[newest].entry, message, [*self._values, *recalled], self._record.nonce)
         self._sizes.renew(entry.key)
         turn.entries = [entry if each.key == entry.key else each for each in turn.entries]
@@ -222,7 +231,7 @@ class RequestBuilder:
             stubbed=choice.stubbed,
         )
         change = SessionChange(record, tuple(turn.entries), tuple(turn.bodies.values()), ledger, tuple(turn.events))
-        return Prepared(self._shape.request(outgoing), change)
+        return Prepared(self._shape.request(outgoing), change, self._recalled_memories)
 
     def _rendered(self, layout: Layout) -> list[list[Message]]:
         """The messages for each index in their frozen forms, with the line that says that turns left."""

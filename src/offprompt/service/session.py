@@ -11,6 +11,7 @@ from typing import Any
 from offprompt.errors import BackendError, ConflictError, UsageError
 from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionChange, SessionRecord, Size
 from offprompt.service.accounting import digester
+from offprompt.service.capture import Capture
 from offprompt.service.conversation import Conversation
 from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.recalling import JournalIndex
@@ -45,6 +46,7 @@ class Session:
         self._conversation = Conversation(self._model.shape, self._digest)
         self._sizes: dict[tuple[str, str], Size] = {}
         self._texts = JournalIndex()
+        self._capture = Capture(kit, scope, options)
         self._without = WithoutMemory(self._model.shape, options)
 
     def prepare(self, messages: Sequence[Any], *, show: Sequence[str] = ()) -> dict[str, Any]:
@@ -97,10 +99,14 @@ class Session:
 
     def _prepared(self, given: list[dict[str, Any]], show: Sequence[str]) -> dict[str, Any]:
         record, turn = self._load()
+        self._capture.run(turn, record, self._conversation)
+        record = replace(record, captured=self._capture.place(record))
         sizes = Sizes(turn, self._sizes)
         builder = RequestBuilder(turn, record, self._options, self._conversation, sizes, self._texts)
         prepared = builder.build(given, show)
         self._commit(self._reminded(record, prepared.change))
+        if prepared.recalled:
+            self._kit.memories.kit.uses.add(*prepared.recalled)
         self._without.known = Known(self._conversation, prepared.change.record, turn.scrubber)
         self._without.language = turn.language
         return prepared.request
@@ -151,14 +157,23 @@ class Session:
                 raw = self._model.shape.reply(reply)
                 record = replace(record, cleared=raw.usage.cleared_results or 0)
                 absorbed = ReplyReader(turn, record, self._conversation, self._departed(record)).read(raw)
+                result = absorbed.reply
                 if absorbed.change is not None:
                     self._commit(absorbed.change)
+                    result = self._captured(absorbed.reply, absorbed.change.record, turn)
             except BackendError as exc:
                 if self._kit.settings.on_trouble == "raise":
                     raise
                 self._without.cause = f"memory is not available, this reply was not recorded: {exc}"
                 return self._without.reply(reply), without
-            return absorbed.reply, absorbed.lookups
+            return result, absorbed.lookups
+
+    def _captured(self, reply: Reply, record: SessionRecord, turn: Turn) -> Reply:
+        """The reply with what became of its turn among the memories."""
+        known = len(turn.warnings)
+        found = self._capture.run(turn, record, self._conversation)
+        warnings = dict.fromkeys((*reply.warnings, *map(turn.mask, turn.warnings[known:])))
+        return replace(reply, remembered=found, warnings=tuple(warnings))
 
     def complete(
         self, call: Callable[..., object], messages: Sequence[Any], *, show: Sequence[str] = (), **options: Any

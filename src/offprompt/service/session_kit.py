@@ -11,6 +11,7 @@ from offprompt.config import Settings
 from offprompt.errors import UnsupportedError, UsageError
 from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer
 from offprompt.service.leak_watch import LeakWatches
+from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.slot_writer import Kit
 from offprompt.wire.prices import PriceSheet, sheet_for
 from offprompt.wire.profiles import SHAPES, Profile, profile_for
@@ -20,8 +21,12 @@ HistoryPolicy: TypeAlias = Literal[
     "auto", "off", "stub_at_once", "window", "stubs+window", "stub_after_use", "after_use+window", "context_editing"
 ]
 Mode: TypeAlias = Literal["off_prompt", "inline", "auto"]
+Capture: TypeAlias = Literal["all", "user", "off"]
+Derive: TypeAlias = Literal["rules", "none"]
 HISTORY_POLICIES: tuple[HistoryPolicy, ...] = get_args(HistoryPolicy)
 MODES: tuple[Mode, ...] = ("off_prompt", "inline", "auto")
+CAPTURES: tuple[str | None, ...] = (None, "all", "user", "off")
+DERIVES: tuple[str | None, ...] = (None, "rules", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +41,16 @@ class SessionOptions:
     policy: HistoryPolicy = "auto"
     mode: Mode = "off_prompt"
     actions: Literal["tools", "text"] = "tools"
+    capture: Capture | None = None
+    derive: Derive | None = None
 
     def __post_init__(self) -> None:
         for what, value, known in (
             ("policy", self.policy, HISTORY_POLICIES),
             ("mode", self.mode, MODES),
             ("actions", self.actions, ("tools", "text")),
+            ("capture", self.capture, CAPTURES),
+            ("derive", self.derive, DERIVES),
             ("wire", self.wire, (None, *SHAPES)),
         ):
             if value not in known:
@@ -63,6 +72,7 @@ class SessionKit:
     tokenizer: Tokenizer
     settings: Settings
     sheets: Sequence[PriceSheet]
+    memories: MemoryAccess
     watches: LeakWatches = field(default_factory=LeakWatches)
 
     @property

@@ -119,12 +119,24 @@ class ShownValue:
     foreign: bool = False
 
 
-_SPEAKERS: Final = {"user": "用户", "assistant": "助手", "tool": "工具"}
+_SPEAKERS: Final = {
+    "user": "用户",
+    "assistant": "助手",
+    "tool": "工具",
+    "app": "应用",
+    "model": "助手",
+    "document": "文档",
+}
 
 
 def turn_source(speaker: str, turn: int, language: Language) -> str:
     """The source of what was said in an earlier turn."""
     return f"{speaker}, turn {turn}" if language == "en" else f"{_SPEAKERS.get(speaker, speaker)}，第 {turn} 轮"
+
+
+def memory_source(speaker: str, language: Language) -> str:
+    """The source of what was said in another session, or given by the application."""
+    return f"{speaker}, earlier" if language == "en" else f"{_SPEAKERS.get(speaker, speaker)}，此前"
 
 
 def value_line(value: ShownValue) -> str:

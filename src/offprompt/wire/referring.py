@@ -16,6 +16,8 @@ _QUESTION: Final = re.compile(
     r"[?？]|什么|谁|哪|怎么|多少|[吗呢]|几[个点次号]"
     r"|(?<![^\W_])(?:what|who|whose|which|how|where|when|why|tell me|remind)(?![^\W_])"
 )
+_OTHER: Final = re.compile(r"[你您]|(?<![^\W_])(?:you|your|yours|yourself)(?![^\W_])")
+_SELF: Final = re.compile(r"[我咱俺]|(?<![^\W_])(?:i|i'm|i've|i'd|i'll|my|mine|me|myself|we|our|ours|us)(?![^\W_])")
 
 
 def refers_back(text: str) -> bool:
@@ -26,6 +28,12 @@ def refers_back(text: str) -> bool:
 def is_question(text: str) -> bool:
     """Whether the text asks for something to be told."""
     return _QUESTION.search(text.casefold()) is not None
+
+
+def is_about_the_agent(text: str) -> bool:
+    """Whether the text speaks to the other and not of oneself, such as `what is your name?`."""
+    folded = text.casefold().replace("\u2019", "'")
+    return _OTHER.search(folded) is not None and _SELF.search(folded) is None
 
 
 def stands_on_the_last(text: str) -> bool:

@@ -1,0 +1,199 @@
+"""Capture: turns that are over become memories, and what their user says in them facts and profile."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from offprompt.protocols import apply
+from offprompt.records import (
+    MAX_MEMORY_CHARS,
+    MEMORY_ACTIONS,
+    JournalEntry,
+    ListMemories,
+    Memory,
+    MemoryQuery,
+    Remembered,
+    Scope,
+    SessionRecord,
+    UpdateMemory,
+)
+from offprompt.service.conversation import Conversation
+from offprompt.service.memory_search import ID_CHARS
+from offprompt.service.rendering import own_words
+from offprompt.service.session_kit import SessionKit, SessionOptions
+from offprompt.service.turn import Turn
+from offprompt.wire.actions import parse_actions
+
+if TYPE_CHECKING:  # NumPy and the rules are loaded with the first turn that is captured
+    from offprompt.service.remembering import Said
+
+log = logging.getLogger("offprompt")
+
+PLACES: Final = 2
+"""Places of a turn in the order of its session: the user's words, then the model's."""
+
+LATER: Final = "what was said is in the journal, but not yet among the memories; the next call tries again"
+
+
+@dataclass(frozen=True, slots=True)
+class PastTurn:
+    """A turn that is over: what the user said, and the reply that ended it.
+
+    told      memory was shown in it: the model's answer repeats that, and is not captured. tainted: a tool's output
+              stood in it.
+    """
+
+    users: tuple[JournalEntry, ...]
+    reply: JournalEntry
+    told: bool
+    tainted: bool
+
+
+def captured_scope(scope: Scope) -> Scope | None:
+    """Where a session's turns are remembered: its user's scope, or its own; None for an agent's, which no user owns."""
+    return scope.without_session() if scope.user or not scope.agent else None
+
+
+@dataclass(slots=True)
+class Capture:
+    """Captures one session's turns. Its place is in the session's record, one commit behind what this object knows.
+
+    Idempotent   each message is a memory under the name of its journal key: after a crash between the session's commit
+                 and the memories', or in a process that does not know of them, the turn is captured once more.
+    Branches     turns that the client left by editing or asking again are archived with the facts derived from them,
+                 and come back if it returns to them. Profile slots stay until something else is said.
+    Never        system text, tools' results and documents, receipts, what was shown or recalled, nor the answer to it.
+    Trust        the user's words are the user's in any turn; the model's are a tool's where a tool's output stood.
+    """
+
+    kit: SessionKit
+    scope: Scope
+    options: SessionOptions
+    reached: str = ""
+
+    @property
+    def what(self) -> str:
+        """What is captured."""
+        return self.options.capture or self.kit.settings.capture
+
+    def place(self, record: SessionRecord) -> str:
+        """The journal key of the last captured reply."""
+        return self.reached or record.captured
+
+    def run(self, turn: Turn, record: SessionRecord, conversation: Conversation) -> tuple[Remembered, ...]:
+        """What became of the turns that are over and not captured yet; a trouble is among the turn's warnings.
+
+        Raises   nothing: a reply that was paid for is worth more than its memory.
+        """
+        target = captured_scope(self.scope)
+        if self.what == "off" or target is None or not record.tail:
+            return ()
+        try:
+            return self._run(turn, record, conversation, target)
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the reply goes to the application
+            log.warning("a turn of session %r was not captured: %s", self.scope.session, exc)
+            turn.warnings.append(f"{LATER}: {exc}")
+            return ()
+
+    def _run(
+        self, turn: Turn, record: SessionRecord, conversation: Conversation, target: Scope
+    ) -> tuple[Remembered, ...]:
+        chain, before = conversation.chain(record.tail), self.place(record)
+        places = {entry.key: at for at, entry in enumerate(chain)}
+        known = conversation.chain(before) if before in conversation.by_key else []
+        behind = max((places[entry.key] for entry in known if entry.key in places), default=-1)
+        turns = [each for each in _turns(chain, conversation, record) if places[each.reply.key] > behind]
+        if not turns:
+            return ()
+        left = {entry.key for entry in known if entry.key not in places}
+        if left:
+            self._move(target, left, set(places))
+        said = [one for each in turns for one in self._said(turn, each)]
+        found = self._store(target, said)
+        self.reached = turns[-1].reply.key
+        turn.changed()
+        return found
+
+    def _said(self, turn: Turn, past: PastTurn) -> Iterator[Said]:
+        """The turn's texts: the user's own words as they were given, the model's last ones as it wrote them."""
+        from offprompt.service.remembering import Said  # noqa: PLC0415 - loads NumPy and the rules
+
+        rules = (self.options.derive or self.kit.settings.derive) == "rules"
+        for entry in past.users:
+            text = own_words(turn, dict(entry.message)).strip()[:MAX_MEMORY_CHARS]
+            if text:
+                yield Said(
+                    text,
+                    "episode",
+                    "user",
+                    session=self.scope.session or "",
+                    order=PLACES * entry.turn,
+                    at=entry.at,
+                    op_key=f"capture/{entry.key}",
+                    derives=rules,
+                    message=entry.key[:ID_CHARS],
+                )
+        text = parse_actions(dict(past.reply.message)).text.strip()[:MAX_MEMORY_CHARS]
+        if text and self.what == "all" and not past.told:
+            yield Said(
+                text,
+                "episode",
+                "assistant",
+                session=self.scope.session or "",
+                order=PLACES * past.reply.turn + 1,
+                at=past.reply.at,
+                op_key=f"capture/{past.reply.key}",
+                derives=False,
+                source="model",
+                trust="tool" if past.tainted else "user",
+                message=past.reply.key[:ID_CHARS],
+            )
+
+    def _store(self, target: Scope, said: Sequence[Said]) -> tuple[Remembered, ...]:
+        from offprompt.service.remembering import Marks, Rememberer  # noqa: PLC0415 - loads NumPy and the rules
+
+        if not said:
+            return ()
+        return tuple(Rememberer(self.kit.memories.kit, target).store(said, Marks(source="user", actor="session")))
+
+    def _move(self, target: Scope, left: set[str], kept: set[str]) -> None:
+        """Archive what was captured of messages that the client left, and bring back what it returned to."""
+        query = MemoryQuery(target, "exact", states=("live", "archived"), session=self.scope.session or "")
+        memories = apply(self.kit.memories.store, ListMemories(query))
+        gone, back = ({key[:ID_CHARS] for key in keys} for keys in (left, kept))
+        ops = [
+            UpdateMemory(memory.scope, memory.memory_id, archived=memory.state == "live", actor="session")
+            for memory in memories
+            if _message_of(memory) in (gone if memory.state == "live" else back)
+        ]
+        if ops:
+            self.kit.memories.store.apply(ops)
+
+
+def _message_of(memory: Memory) -> str:
+    """The journal key, as far as it is kept, of the message that a memory was made of."""
+    return str(memory.metadata.get("message", ""))
+
+
+def _turns(chain: Sequence[JournalEntry], conversation: Conversation, record: SessionRecord) -> Iterator[PastTurn]:
+    """The turns of a branch that are over and whose last reply was absorbed here, in order."""
+    groups: list[list[JournalEntry]] = []
+    for entry in chain:
+        if entry.kind == "user" and (not groups or groups[-1][-1].kind != "user"):
+            groups.append([])
+        if groups:
+            groups[-1].append(entry)
+    shape = conversation.shape
+    for at, group in enumerate(groups):
+        reply = next((entry for entry in reversed(group) if entry.kind == "assistant"), None)
+        if reply is None or reply.key != conversation.reply_key(reply.parent, dict(reply.message)):
+            continue
+        waits = any(call.name not in MEMORY_ACTIONS for call in shape.calls(dict(reply.message)))
+        if at == len(groups) - 1 and (record.open or waits):
+            continue
+        users = tuple(entry for entry in group if entry.kind == "user")
+        told = any(entry.shown for entry in group)
+        yield PastTurn(users, reply, told, any(entry.kind == "tool" for entry in group))

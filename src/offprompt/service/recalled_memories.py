@@ -1,0 +1,109 @@
+"""Memories that come back by themselves: for one turn, where the user asks for something told in another session."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import Final
+
+from offprompt.protocols import apply
+from offprompt.recall.telling import telling_words, words_with
+from offprompt.recall.text import snippet
+from offprompt.records import Hit as MemoryHit
+from offprompt.records import ListMemories, Memory, MemoryQuery
+from offprompt.service.memory_search import ID_CHARS
+from offprompt.service.recalling import FEW_WORDS, LINE_TOKENS, Hit, Question
+from offprompt.service.session_kit import date_of
+from offprompt.service.turn import Turn
+from offprompt.wire.head import memory_source
+from offprompt.wire.referring import is_about_the_agent, is_question
+
+log = logging.getLogger("offprompt")
+
+FLOOR: Final = 0.3
+BACK_FLOOR: Final = 0.15
+"""Evidence from which a memory comes back: for a question, and for words that refer back outright."""
+
+NEAR_BEST: Final = 0.6
+"""Memories with less than this part of the best one's evidence stay away."""
+
+
+def has_memories(turn: Turn) -> bool:
+    """Whether the session finds any memory: one short read, so that NumPy is not loaded for none."""
+    query = MemoryQuery(turn.scope.without_session(), "inherit", limit=1)
+    return bool(apply(turn.kit.memories.store, ListMemories(query)))
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRecaller:
+    """Finds the memories that a turn's newest user message asks for.
+
+    Property B   only a question, not one to the agent about itself, or words that refer back, bring anything; and
+                 nothing of what the request still holds.
+    Trouble      no hits, and a warning: the request goes out.
+    """
+
+    turn: Turn
+
+    def hits(self, question: Question, text: str, before: str, held: Set[str]) -> list[tuple[Hit, Memory]]:
+        """The hits with their memories, best first.
+
+        text     the user's own words, read with those of the turn before where they tell too little alone.
+        held     journal keys, shortened, of the messages that the request holds or that come back already.
+        """
+        asks = question.back or question.wishes or (question.asks and not is_about_the_agent(text))
+        if not asks or not (question.own or (question.terms and question.back)):
+            return []
+        try:
+            if not has_memories(self.turn):
+                return []
+            found = self._found(question, text, before, held)
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the request goes out
+            log.warning("nothing was recalled in session %r: %s", self.turn.scope.session, exc)
+            self.turn.warnings.append(f"memories were not searched for this turn: {exc}")
+            return []
+        return [(self._hit(one, question), one.memory) for one in found]
+
+    def _found(self, question: Question, text: str, before: str, held: Set[str]) -> list[MemoryHit]:
+        from offprompt.service.memory_recall import Asked, Recaller  # noqa: PLC0415 - loads NumPy
+
+        asked = f"{before}\n{text}" if before and telling_words(text) < FEW_WORDS else text
+        floor = BACK_FLOOR if question.back else FLOOR
+        recaller = Recaller(self.turn.kit.memories.kit, self.turn.scope.without_session())
+        recalled = recaller.recall(Asked(asked, floor=floor))
+        if recalled.degraded:
+            self.turn.warnings.append(f"recall is degraded: {recalled.degraded}")
+        fresh = [one for one in recalled if _tells(one.memory, held)]
+        best = max((one.parts["evidence"] for one in fresh), default=0.0)
+        return _without_sources([one for one in fresh if one.parts["evidence"] >= NEAR_BEST * best])
+
+    def _hit(self, found: MemoryHit, question: Question) -> Hit:
+        memory, turn = found.memory, self.turn
+        text = turn.scrubber.hide(turn.without_forgotten(memory.text))
+        part = snippet(text, words_with(text, set(question.terms)), max_tokens=LINE_TOKENS)
+        source = memory_source(memory.role or memory.source, turn.language)
+        foreign = memory.trust == "tool"
+        return Hit(memory.memory_id, part, source, date_of(memory.happened_at), found.score, foreign)
+
+
+def _tells(memory: Memory, held: Set[str]) -> bool:
+    """Whether a memory may come back: it stands nowhere else in the request, and is no question itself."""
+    asks = memory.kind == "episode" and memory.role == "user" and is_question(memory.text)
+    return not asks and str(memory.metadata.get("message", "")) not in held
+
+
+def _without_sources(found: Sequence[MemoryHit]) -> list[MemoryHit]:
+    """The hits without what another one says already: a turn and the fact derived from it are one."""
+    kept: list[MemoryHit] = []
+    for one in found:
+        said = {(each.memory_id, each.memory.source_id) for each in kept}
+        ids = {name for pair in said for name in pair if name}
+        if one.memory_id not in ids and one.memory.source_id not in ids:
+            kept.append(one)
+    return kept
+
+
+def message_places(keys: Sequence[str]) -> frozenset[str]:
+    """Journal keys as memories name them."""
+    return frozenset(key[:ID_CHARS] for key in keys)
