@@ -145,7 +145,8 @@ class Postings:
         """Put postings between the merged ones; nothing waits afterwards."""
         merged = np.repeat(np.arange(len(self._starts) - 1), np.diff(self._starts))
         ids = np.concatenate([merged, ids])
-        order = np.argsort(ids, kind="stable")
+        # Numbers of 16 bits are sorted in linear time.
+        order = np.argsort(ids.astype(np.uint16) if len(self._ids) < 1 << 16 else ids, kind="stable")
         self._rows = np.concatenate([self._rows, rows])[order]
         self._times = np.concatenate([self._times, times])[order]
         self._starts = np.concatenate([[0], np.cumsum(np.bincount(ids, minlength=len(self._ids)))])

@@ -14,7 +14,7 @@ from offprompt.recall.analysis import search_terms
 from offprompt.recall.docs import Found, Part, Query, Ranked
 from offprompt.recall.keywords import match
 from offprompt.recall.postings import Postings
-from offprompt.recall.rows import NOWHERE, Bools, Columns, Floats, Ints, Names
+from offprompt.recall.rows import NOWHERE, Bools, Columns, Floats, Ints, Names, products
 from offprompt.recall.when import window_of
 
 LOOKED_OVER: Final = 4
@@ -146,8 +146,7 @@ def _closeness(data: Data, query: Query) -> Floats:
     rows = len(data.ids)
     if query.vector is None or not len(data.vectors):
         return np.zeros(rows, np.float32)
-    # Row by row on this thread: a BLAS that shares a product this small out to threads waits for the slowest of them.
-    cosines = np.vecdot(data.vectors[:rows], np.asarray(query.vector, np.float32))
+    cosines = products(data.vectors[:rows], query.vector)
     return np.clip((cosines - data.unrelated) / (1 - data.unrelated), 0, 1).astype(np.float32)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from offprompt.errors import UsageError
 from offprompt.recall.docs import EPISODE, Doc, Found, Query
 from offprompt.recall.ranking import Data, rank
-from offprompt.recall.rows import NOWHERE, Logs
+from offprompt.recall.rows import NOWHERE, Logs, products
 
 DEAD_LEAST: Final = 1024
 """Removed rows that stay before the arrays are packed; more in a large scope (half of the rows)."""
@@ -102,10 +102,11 @@ class ScopeIndex:
         data, rows = self._data, len(self._data.ids)
         if not len(data.vectors):
             return []
-        cosines = np.vecdot(data.vectors[:rows], np.asarray(vector, np.float32))
+        cosines = products(data.vectors[:rows], vector)
         there = np.flatnonzero(data.columns.alive[:rows] & data.columns.embedded[:rows])
-        least = np.partition(cosines[there], -count)[-count] if len(there) > count else -np.inf
-        found = [(data.ids[row], float(cosines[row])) for row in there[cosines[there] >= least].tolist()]
+        least = float(np.partition(cosines[there], -count)[-count]) if len(there) > count else -np.inf
+        best: list[int] = there[cosines[there] >= least].tolist()
+        found = [(data.ids[row], float(cosines[row])) for row in best]
         return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:count]
 
     def _check(self, vectors: Sequence[NDArray[np.floating] | None]) -> None:
@@ -133,7 +134,7 @@ class ScopeIndex:
             data.vectors = grown
         given = np.array([vector is not None for vector in vectors])
         data.columns.embedded[first:rows] = given
-        halves = np.frombuffer(b"".join(vector.data for vector in vectors if vector is not None), np.float16)
+        halves = np.frombuffer(b"".join(vector.tobytes() for vector in vectors if vector is not None), np.float16)
         data.vectors[first:rows][given] = halves.reshape(-1, self._dimension)
 
     def _pack(self) -> None:
