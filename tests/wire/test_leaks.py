@@ -112,6 +112,31 @@ def test_whole_values_count_from_24_characters_and_in_our_text_from_8() -> None:
     assert [provable(value) for value in values.values()].count(False) == 2
 
 
+@pytest.mark.parametrize(
+    ("value", "spellings", "others"),
+    [
+        ("Oak-1002", ["Oak-1002", "OAK 1002", "oak1002", "T2FrLTEwMDI=", "4f616b2d31303032"], ["Oak-1003", "ak-1002"]),
+        ("AB-12-CD", ["AB-12-CD", "ab 12 cd", "AB\\n12\\ncd", "xAB--12 CDx"], ["ab12cd", "AB-12CD", "cab12cd-"]),
+        ("4711 08 9", ["4711 08 9", "4711-08-9", "4711089"], ["4711 08 8", "471108"]),
+        ("a-b-c-d-", ["a-b-c-d-", "A B C D"], ["abcd", "a-bcd-"]),
+        ("%41%42%43%44", ["%41%42%43%44", "%2541%2542%43%44"], ["abcd", "ABC%44"]),
+    ],
+)
+def test_spaces_and_dashes_count_as_characters_of_a_short_value(
+    value: str, spellings: list[str], others: list[str]
+) -> None:
+    index = LeakIndex()
+    index.add("v", value, secret=True)
+    assert index.unproven == ()
+    for shift in range(5):
+        for spelled in spellings:
+            assert names(index.find(f"{'.' * shift}({spelled})")) == ["v"], spelled
+        for other in others:
+            assert index.find(f"{'.' * shift}({other})") == [], other
+    index.remove("v")
+    assert index.find(value) == []
+
+
 @pytest.mark.parametrize("escaped", ['\\\\"b\\\\": ', '\\\\\\\\\\\\"b\\\\\\\\\\\\": '])
 def test_a_space_before_an_escaped_quote_counts(escaped: str) -> None:
     value = f'{letters(1, 9)}, "b": {letters(2, 40)}'

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from offprompt.wire.encoded import decoded_runs
 from offprompt.wire.folding import Places, fold
-from offprompt.wire.thresholds import PROVABLE_CHARS, WHOLE_CHARS, chars, doubled, enough, provable
+from offprompt.wire.thresholds import PROVABLE_CHARS, WHOLE_CHARS, chars, doubled, enough, provable, spelled_out
 
 if TYPE_CHECKING:
     from offprompt.wire.runs import Run, Stored, StoredRuns
@@ -132,7 +132,7 @@ def _leak(run: Run, text: str, places: Places, own: Places | None, *, ours: bool
     start, end = places.span(run.start, run.end)
     if run.whole or own is None:
         least = PROVABLE_CHARS if ours or run.stored.secret else WHOLE_CHARS
-        if doubled(stored) < least:
+        if doubled(stored) < least or not (run.form or spelled_out(text[start:end], stored)):
             return None
         form = run.form or _form(text[start:end], stored)
         return Leak(run.stored.name, start, end, form, chars(stored), whole=True)

@@ -11,8 +11,8 @@ from offprompt.wire.encoded import encoded_forms
 from offprompt.wire.folding import fold
 
 WORD: Final = 4
-# A pattern this long holds an aligned word of the text wherever it stands.
-MIN_PATTERN: Final = 2 * WORD - 1
+# A pattern this long holds an aligned word of the text wherever it stands; for shorter ones each word is looked at.
+ALIGNED: Final = 2 * WORD - 1
 TABLE_BITS: Final = 16
 
 _MULTIPLIER: Final = np.uint32(0x9E3779B1)
@@ -23,7 +23,7 @@ class ShortValues:
     """Patterns of values by the numbers that the caller gives them.
 
     Cost   `find` takes 0.4 ns a byte for any number of patterns: one look at each aligned word of the text, and a
-           comparison where a pattern has that word.
+           comparison where a pattern has that word; four times as much with a pattern of fewer than `ALIGNED` bytes.
     Not safe for use by several threads at once.
     """
 
@@ -32,17 +32,17 @@ class ShortValues:
         self._of: dict[int, list[bytes]] = {}
         self._words: dict[bytes, dict[tuple[int, bytes], None]] = {}
         self._table: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None
+        self._offsets = range(1)
 
     def add(self, number: int, text: str, folded: bytes) -> None:
-        """Looks for a value: as it is (folded), and for the encoded forms of its UTF-8."""
+        """Looks for a value: as it is (folded; at least `WORD` bytes), and for the encoded forms of its UTF-8."""
         forms = [("", folded)]
         forms += [(form, fold(digits)) for form, digits in encoded_forms(text.encode("utf-8", "surrogatepass"))]
         for form, pattern in forms:
-            if len(pattern) >= MIN_PATTERN:
-                self._patterns.setdefault(pattern, {})[number, form] = None
-                self._of.setdefault(number, []).append(pattern)
-                for skipped in range(WORD):
-                    self._words.setdefault(pattern[skipped : skipped + WORD], {})[-skipped, pattern] = None
+            self._patterns.setdefault(pattern, {})[number, form] = None
+            self._of.setdefault(number, []).append(pattern)
+            for skipped, word in _first_words(pattern):
+                self._words.setdefault(word, {})[-skipped, pattern] = None
         self._table = None
 
     def remove(self, number: int) -> None:
@@ -53,8 +53,7 @@ class ShortValues:
                 del keys[key]
             if keys or self._patterns.pop(pattern, None) is None:
                 continue
-            for skipped in range(WORD):
-                word = pattern[skipped : skipped + WORD]
+            for skipped, word in _first_words(pattern):
                 del self._words[word][-skipped, pattern]
                 if not self._words[word]:
                     del self._words[word]
@@ -76,11 +75,19 @@ class ShortValues:
                         yield number, start, start + len(pattern), form
 
     def _likely(self, folded: bytes) -> list[int]:
-        """Where aligned words of the text are those of a pattern, or hash as one does."""
+        """Where words of the text are those of a pattern, or hash as one does; by place."""
         if self._table is None:
             self._table = np.zeros(1 << TABLE_BITS, np.bool_)
             self._table[_hashes(b"".join(self._words))] = True
-        return (np.flatnonzero(self._table.take(_hashes(folded), mode="clip")) * WORD).tolist()
+            self._offsets = range(WORD if min(map(len, self._patterns)) < ALIGNED else 1)
+        there = [self._table.take(_hashes(folded[offset:]), mode="clip") for offset in self._offsets]
+        places = [np.flatnonzero(found) * WORD + offset for offset, found in enumerate(there)]
+        return np.sort(np.concatenate(places)).tolist() if len(places) > 1 else places[0].tolist()
+
+
+def _first_words(pattern: bytes) -> list[tuple[int, bytes]]:
+    """The words of which an aligned one is the first in the pattern, and how many bytes stand before each."""
+    return [(at, pattern[at : at + WORD]) for at in range(min(WORD, len(pattern) - WORD + 1))]
 
 
 def _hashes(raw: bytes) -> np.ndarray[tuple[int], np.dtype[np.intp]]:

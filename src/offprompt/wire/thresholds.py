@@ -9,6 +9,8 @@ from offprompt.wire.folding import fold
 
 PROVABLE_CHARS: Final = 8
 WHOLE_CHARS: Final = 24
+# Eight characters fold to no less, unless they are escapes or cannot be seen.
+LEAST_FOLDED: Final = 4
 PART_CHARS: Final = 32
 PART_HAN: Final = 12
 
@@ -34,5 +36,17 @@ def enough(text: str) -> bool:
 
 
 def provable(text: str) -> bool:
-    """Whether a value is long enough to be looked for at all: 8 characters (4 Han) that are not all spaces."""
-    return doubled(text) >= PROVABLE_CHARS and len(fold(text)) >= PROVABLE_CHARS
+    """Whether a value is long enough to be looked for at all: 8 characters (4 Han), a run of spaces or dashes counted
+    as one, and not all of them such runs.
+    """
+    return doubled(text) >= PROVABLE_CHARS and len(fold(text)) >= LEAST_FOLDED
+
+
+def spelled_out(piece: str, value: str) -> bool:
+    """Whether a short value stands there with enough characters to be no chance: `AB-12-CD` as `ab 12 cd`, but not as
+    `ab12cd`. Where 7 bytes of it are neither spaces nor dashes, each spelling will do.
+    """
+    if len(fold(value)) >= PROVABLE_CHARS - 1:
+        return True
+    inner = _DROPPED.sub(" ", value).strip()
+    return doubled(piece) >= min(PROVABLE_CHARS, doubled(inner))
