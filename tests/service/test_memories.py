@@ -354,6 +354,36 @@ def test_what_is_derived_from_a_turn_goes_with_it(alice: BoundScope) -> None:
     assert [one.text for one in everything] == []
 
 
+def test_the_profile_follows_what_is_forgotten_and_erased(alice: BoundScope) -> None:
+    name = alice.remember("My name is Linnea")[0].name
+    turn = alice.remember({"role": "user", "content": "我对花生过敏。"})[0].name
+    nuts = alice.remember("I am allergic to shrimp")[0].name
+    assert alice.slots.snapshot() == {"allergies": "花生; shrimp", "user_name": "Linnea"}
+    alice.forget(name)
+    alice.forget(turn)
+    assert alice.slots.snapshot() == {"allergies": "shrimp"}
+    assert alice.memories.undo(name, turn) == 3
+    assert alice.slots.snapshot() == {"allergies": "shrimp; 花生", "user_name": "Linnea"}
+    alice.memories.erase(name, nuts)
+    assert alice.slots.snapshot() == {"allergies": "花生"}
+    assert [str(one.value) for one in alice.slots.history("allergies")] == ["花生"]
+
+
+def test_a_slot_that_the_application_wrote_stays(alice: BoundScope) -> None:
+    name = alice.remember("My name is Linnea")[0].name
+    alice.write("user_name", "Linnea")
+    alice.memories.erase(name)
+    assert alice.read("user_name") == "Linnea"
+
+
+def test_an_older_statement_goes_and_the_newer_one_stays(alice: BoundScope) -> None:
+    old = alice.remember("I live in Porto", event_at="2025-01-01")[0].name
+    alice.remember("I live in Faro", event_at="2026-01-01")
+    alice.memories.erase(old)
+    assert alice.read("home") == "Faro"
+    assert [one.value for one in alice.slots.history("home")] == ["Faro"]
+
+
 def test_what_came_from_two_turns_stays_with_the_other(alice: BoundScope) -> None:
     first = alice.remember({"role": "user", "content": "I live in Uppsala."})[0]
     alice.remember({"role": "user", "content": "I live in Uppsala."})

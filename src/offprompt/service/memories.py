@@ -35,7 +35,7 @@ from offprompt.records import (
 )
 from offprompt.service.exchange import Imported, export_file, import_file
 from offprompt.service.indexing import index_texts
-from offprompt.service.memory_family import with_derived
+from offprompt.service.memory_family import mend_profile, with_derived
 from offprompt.service.memory_index import Within
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.memory_recall import Asked, Recaller
@@ -243,32 +243,39 @@ class Memories:
     def forget(self, *ids: str, actor: str = "app", trust: Literal["user", "tool"] = "user") -> int:
         """Hide memories and what was derived from them alone, for `undo_s` seconds undoably; how many.
 
-        Left     the profile's slots. One that is not there is no error.
+        Profile  what rules put into it from them is hidden too. One that is not there is no error.
         Raises   ConflictError if a tool's output asks to forget what the user said.
         """
-        return sum(
-            apply(self._kit.memories, ForgetMemories(scope, tuple(own), actor, trust))
-            for scope, own in self._by_scope(ids).items()
-        )
+        count = 0
+        for scope, own in self._families(ids).items():
+            count += apply(self._kit.memories, ForgetMemories(scope, _ids(own), actor, trust))
+            mend_profile(self._kit, scope, own, "hidden")
+        return count
 
     def undo(self, *ids: str, actor: str = "app") -> int:
         """Bring back what `forget` hid; how many. What is hidden for longer than `undo_s` stays so."""
-        undo_s = self._kit.settings.undo_s
-        return sum(
-            apply(self._kit.memories, RestoreMemories(scope, tuple(own), actor, undo_s))
-            for scope, own in self._by_scope(ids).items()
-        )
+        count, undo_s = 0, self._kit.settings.undo_s
+        for scope, own in self._families(ids).items():
+            back = apply(self._kit.memories, RestoreMemories(scope, _ids(own), actor, undo_s))
+            if back:
+                mend_profile(self._kit, scope, own, "shown")
+            count += back
+        return count
 
     def erase(self, *ids: str, within: Literal["exact", "subtree"] = "exact", actor: str = "app") -> int:
         """Remove memories for good, with all versions and the facts derived from them alone; how many.
 
-        ids      none: all of the scope. The profile's slots stay: `slots.erase`, or `clear` for all there is.
+        ids      their parts of the profile go too. None: all of the scope, and its slots stay; `clear` removes both.
         """
         checked_choice("within", within, ("exact", "subtree"))
         if not ids:
             return apply(self._kit.memories, EraseMemories(self.scope, None, within, actor))
-        ops = [EraseMemories(scope, tuple(own), actor=actor) for scope, own in self._by_scope(ids).items()]
-        return sum(self._kit.memories.apply(ops)) if ops else 0
+        families = self._families(ids)
+        ops = [EraseMemories(scope, _ids(own), actor=actor) for scope, own in families.items()]
+        count = sum(self._kit.memories.apply(ops)) if ops else 0
+        for scope, own in families.items():
+            mend_profile(self._kit, scope, own, "erased")
+        return count
 
     def history(self, memory_id: str) -> list[MemoryVersion]:
         """The versions of a memory, oldest first: what was added, merged, changed, superseded, hidden.
@@ -318,8 +325,8 @@ class Memories:
             )
         return there[0]
 
-    def _by_scope(self, ids: Sequence[str]) -> dict[Scope, list[str]]:
-        """The ids that this scope sees, with those of what was derived, by the scope of each."""
+    def _families(self, ids: Sequence[str]) -> dict[Scope, list[Memory]]:
+        """The memories that this scope sees, with what was derived from them, by the scope of each."""
         if any(not isinstance(one, str) for one in ids):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"ids={ids!r}: give each id as a text of its own, such as forget('m_…', 'm_…')")
         found = apply(self._kit.memories, GetMemories(self.scope.app, tuple(ids)))
@@ -329,6 +336,10 @@ class Memories:
 def _unveiled(memory: Memory) -> Memory:
     """The memory as a list shows it: of a hidden one no text."""
     return memory if memory.state != "forgotten" else replace(memory, text="", quote="", metadata={})
+
+
+def _ids(memories: Sequence[Memory]) -> tuple[str, ...]:
+    return tuple(memory.memory_id for memory in memories)
 
 
 def _kept(value: Any, name: str) -> float | Default | None:

@@ -12,6 +12,7 @@ from offprompt.service.slot_writer import Kit, SlotWriter, Writer
 from offprompt.service.slots import Slots
 
 JOINT: Final = "; "
+RULES: Final = "rules"
 
 
 class ProfileWriter:
@@ -35,7 +36,7 @@ class ProfileWriter:
             why = "locked" if current.locked else "the application's own"
             return Remembered("refused", "slot", name, fact.value, why=f"the slot is {why}", rule=fact.rule)
         value = _value(fact, current)
-        writer = Writer("user", self._trust, "rules", None if op_key is None else f"{op_key}/{fact.rule}")
+        writer = Writer("user", self._trust, RULES, None if op_key is None else f"{op_key}/{fact.rule}")
         try:
             if value == "":
                 return self._forgotten(fact, writer)
@@ -44,6 +45,24 @@ class ProfileWriter:
             return Remembered("refused", "slot", name, fact.value, why=str(exc), rule=fact.rule)
         same = current is not None and current.version == slot.version
         return Remembered("merged" if same else "added", "slot", slot.name, text_of(slot.value), rule=fact.rule)
+
+    def take_back(self, fact: Derived, *, for_good: bool) -> None:
+        """Take what a fact put into its slot out of it; for_good: out of its versions too.
+
+        Left alone  a slot that is not the rules' own now, or is locked.
+        """
+        current = self._slots.get(fact.slot, touch=False)
+        if current is None or current.actor != RULES or current.locked:
+            return
+        there = text_of(current.value).split(JOINT)
+        left = [item for item in there if item.casefold() != fact.value.casefold()]
+        writer = Writer("user", self._trust, RULES)
+        if for_good:
+            self._slots.erase(fact.slot)
+        elif not left:
+            self._slots.forget(fact.slot, writer=writer)
+        if left and (for_good or left != there):
+            self._put(fact.slot, JOINT.join(left), writer, current.policy)
 
     def _put(self, name: str, value: str, writer: Writer, policy: Policy | None) -> Slot:
         current = self._slots.get(name, touch=False)
