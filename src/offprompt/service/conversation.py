@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from offprompt.records import MEMORY_ACTIONS, JournalEntry, Message, SessionRecord
+from offprompt.service.redacting import Redaction
 from offprompt.wire.lapsing import lapses
 from offprompt.wire.shapes import Kind, Shape, identity, loaded
 
@@ -27,12 +28,15 @@ class Conversation:
     A message's key is a digest of itself and of all before it, so that the same words twice are two messages, and an
     edited message begins a branch. What we wrote or answered ourselves is known again in any of its forms:
     an assistant message by what it says and calls, our answers by the reply that they stand behind and its call ids.
+    redaction  of the journal, None: it holds all as given. said: replies of this process as they were before that.
     """
 
     shape: Shape
     digest: Callable[[str], str]
+    redaction: Redaction | None = None
     by_key: dict[str, JournalEntry] = field(default_factory=dict[str, JournalEntry])
     seq: int = 0
+    said: dict[str, JournalEntry] = field(default_factory=dict[str, JournalEntry])
     _replies: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     _asked_by: dict[str, str] = field(default_factory=dict[str, str])
     _answers: dict[str, list[JournalEntry]] = field(default_factory=dict[str, list[JournalEntry]])
@@ -78,7 +82,15 @@ class Conversation:
 
     def reply_key(self, parent: str, message: Message) -> str:
         """The key of an assistant message that we are given as a reply."""
-        return self.digest(f"{parent}\nreply\n{self.shape.signature(message)}")
+        return self.digest(f"{parent}\nreply\n{self._signature(message)}")
+
+    def _signature(self, message: Message) -> str:
+        """What an assistant message is known by: the journal holds it redacted."""
+        return self.shape.signature(message if self.redaction is None else self.redaction.message(message))
+
+    def given(self, entry: JournalEntry, message: Message) -> JournalEntry:
+        """The entry with the client's words where its journaled forms have marks."""
+        return entry if self.redaction is None else self.redaction.given(entry, message)
 
     def answer_key(self, parent: str, call_ids: Sequence[str]) -> str:
         """The key of our own answer to calls."""
@@ -114,13 +126,13 @@ class Conversation:
             parent, turn = (placed[-1].entry.key, placed[-1].entry.turn) if placed else ("", 0)
             message, *rest = self._parted(given, parent) if kind == "assistant" else [given]
             messages[index + 1 : index + 1] = rest
-            signature = self.shape.signature(message) if kind == "assistant" else ""
+            signature = self._signature(message) if kind == "assistant" else ""
             repeated = self._is_repeated(signature, parent, heard) if signature else repeated
             if repeated and (signature or self._is_answer(message, kind)):
                 continue
             known = self._replies.get(parent, {}).get(signature) if signature else None
             if known is not None:
-                each = Placed(message, self.by_key[known])
+                each = Placed(message, self.given(self.by_key[known], message))
             else:
                 each = self._placed(message, kind, parent, turn, at, ours)
             placed.append(each)
@@ -136,10 +148,10 @@ class Conversation:
     def _parted(self, message: Message, parent: str) -> list[Message]:
         """The message; in two where its first part alone is a reply that we know: what stood between was left out."""
         known = self._replies.get(parent, {})
-        if not known or self.shape.signature(message) in known:
+        if not known or self._signature(message) in known:
             return [message]
         parted = self.shape.parted(message)
-        return next(([first, rest] for first, rest in parted if self.shape.signature(first) in known), [message])
+        return next(([first, rest] for first, rest in parted if self._signature(first) in known), [message])
 
     def _is_repeated(self, signature: str, parent: str, heard: set[str]) -> bool:
         """Whether an assistant message is one of this turn once more, as when a client adds up `reply.messages`."""
@@ -197,7 +209,7 @@ class Conversation:
         key = self.digest(f"{parent}\n{identity(message)}")
         entry = self.by_key.get(key)
         if entry is not None:
-            return Placed(message, entry)
+            return Placed(message, self.given(entry, message))
         turn += kind == "user"
         return Placed(
             message, JournalEntry(key, parent, turn, kind, at, message, text=self.shape.text(message)), new=True
@@ -206,7 +218,8 @@ class Conversation:
     def sent_arguments(self, message: Message) -> dict[str, str]:
         """The arguments as they are sent, by call id, of calls that an unknown assistant message holds resolved."""
         found: dict[str, str] = {}
-        for call in self.shape.calls(message):
+        clean = message if self.redaction is None else self.redaction.message(message)
+        for call in self.shape.calls(clean):
             for resolved, sent in self._arguments.get(call.call_id, ()):
                 if loaded(resolved) == loaded(call.arguments):
                     found[call.call_id] = sent

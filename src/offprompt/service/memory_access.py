@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 from offprompt.protocols import Embedder, MemoryStore, Redactor
 from offprompt.records import Scope
@@ -13,6 +14,10 @@ from offprompt.service.slot_writer import Kit
 if TYPE_CHECKING:
     from offprompt.service.memories import Memories
     from offprompt.service.memory_kit import MemoryKit
+
+
+KEPT_TEXTS: Final = 4096
+"""Texts of which it is known how they are stored: a session looks at its messages with each request."""
 
 
 class MemoryAccess:
@@ -33,6 +38,13 @@ class MemoryAccess:
         self._embedder_for, self._redactors = embedder_for, redactors
         self._lock = threading.Lock()
         self._kit: MemoryKit | None = None
+        self.redacted = lru_cache(KEPT_TEXTS)(self._redacted)
+
+    def _redacted(self, text: str) -> str:
+        """The text as it may be stored."""
+        for redactor in self._redactors():
+            text = redactor.redact(text).text
+        return text
 
     @property
     def kit(self) -> MemoryKit:

@@ -17,13 +17,12 @@ from offprompt.service.recalling import FEW_WORDS, LINE_TOKENS, Hit, Question
 from offprompt.service.session_kit import date_of
 from offprompt.service.turn import Turn
 from offprompt.wire.head import memory_source
-from offprompt.wire.referring import is_about_the_agent, is_question
+from offprompt.wire.referring import asks_of_oneself, is_question
 
 log = logging.getLogger("offprompt")
 
-FLOOR: Final = 0.3
-BACK_FLOOR: Final = 0.15
-"""Evidence from which a memory comes back: for a question, and for words that refer back outright."""
+FLOOR: Final = 0.4
+"""Evidence from which a memory comes back."""
 
 NEAR_BEST: Final = 0.6
 """Memories with less than this part of the best one's evidence stay away."""
@@ -39,8 +38,8 @@ def has_memories(turn: Turn) -> bool:
 class MemoryRecaller:
     """Finds the memories that a turn's newest user message asks for.
 
-    Property B   only a question, not one to the agent about itself, or words that refer back, bring anything; and
-                 nothing of what the request still holds.
+    Property B   only a question that concerns the user, or words that refer back, bring anything; and nothing of what
+                 the request still holds.
     Trouble      no hits, and a warning: the request goes out.
     """
 
@@ -52,29 +51,31 @@ class MemoryRecaller:
         text     the user's own words, read with those of the turn before where they tell too little alone.
         held     journal keys, shortened, of the messages that the request holds or that come back already.
         """
-        asks = question.back or question.wishes or (question.asks and not is_about_the_agent(text))
+        asks = question.back or question.wishes or asks_of_oneself(text)
         if not asks or not (question.own or (question.terms and question.back)):
             return []
         try:
             if not has_memories(self.turn):
                 return []
-            found = self._found(question, text, before, held)
+            found = self._found(text, before, held)
         except Exception as exc:  # noqa: BLE001 - whatever it is, the request goes out
             log.warning("nothing was recalled in session %r: %s", self.turn.scope.session, exc)
             self.turn.warnings.append(f"memories were not searched for this turn: {exc}")
             return []
         return [(self._hit(one, question), one.memory) for one in found]
 
-    def _found(self, question: Question, text: str, before: str, held: Set[str]) -> list[MemoryHit]:
+    def _found(self, text: str, before: str, held: Set[str]) -> list[MemoryHit]:
         from offprompt.service.memory_recall import Asked, Recaller  # noqa: PLC0415 - loads NumPy
 
         asked = f"{before}\n{text}" if before and telling_words(text) < FEW_WORDS else text
-        floor = BACK_FLOOR if question.back else FLOOR
         recaller = Recaller(self.turn.kit.memories.kit, self.turn.scope.without_session())
-        recalled = recaller.recall(Asked(asked, floor=floor))
+        recalled = recaller.recall(Asked(asked, floor=FLOOR))
         if recalled.degraded:
             self.turn.warnings.append(f"recall is degraded: {recalled.degraded}")
         fresh = [one for one in recalled if _tells(one.memory, held)]
+        if not asks_of_oneself(text):
+            # What a fact is about, words that only refer back may name by chance.
+            fresh = [one for one in fresh if "asked" not in one.parts]
         best = max((one.parts["evidence"] for one in fresh), default=0.0)
         return _without_sources([one for one in fresh if one.parts["evidence"] >= NEAR_BEST * best])
 

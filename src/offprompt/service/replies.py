@@ -295,7 +295,8 @@ class ReplyReader:
         own = self._conversation.after(self._record.base, parent) if parent != self._record.base else []
         joined = bool(self._work.tool_calls) and self._shape.name == "anthropic"
         shown = [*own, *(entries[:1] if joined else entries)]
-        forms = [dict(entry.resolved or (entry.live[0] if entry.live else entry.message)) for entry in shown]
+        told = [self._conversation.said.get(entry.key, entry) for entry in shown]
+        forms = [dict(entry.resolved or (entry.live[0] if entry.live else entry.message)) for entry in told]
         return [message for form in forms for message in self._shape.spread(form)]
 
     def _warn(self, raw: RawReply, parsed: Parsed) -> None:

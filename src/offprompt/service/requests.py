@@ -150,7 +150,7 @@ class RequestBuilder:
                     lapses = self._lapses(placed[at + 1 :])
                     entry = framed(self._turn, entry, each.message, self._values, self._record.nonce, lapses=lapses)
                 self._turn.entries.append(entry)
-                done.append(Placed(each.message, entry, new=True))
+                done.append(Placed(each.message, self._conversation.given(entry, each.message), new=True))
             else:
                 done.append(each)
         shown = {each.name for each in self._turn.shown}
@@ -186,7 +186,8 @@ class RequestBuilder:
         entry = framed(turn, placed[newest].entry, message, [*self._values, *recalled], self._record.nonce)
         self._sizes.renew(entry.key)
         turn.entries = [entry if each.key == entry.key else each for each in turn.entries]
-        return [*earlier, Placed(message, entry, new=True), *placed[newest + 1 :]]
+        given = self._conversation.given(entry, message)
+        return [*earlier, Placed(message, given, new=True), *placed[newest + 1 :]]
 
     def _assemble(self, layout: Layout, choice: Choice) -> Prepared:
         start = choice.start

@@ -15,6 +15,7 @@ from offprompt.service.capture import Capture
 from offprompt.service.conversation import Conversation
 from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.recalling import JournalIndex
+from offprompt.service.redacting import Redaction
 from offprompt.service.replies import ReplyReader
 from offprompt.service.request_ledger import Sizes
 from offprompt.service.requests import RequestBuilder
@@ -222,6 +223,11 @@ class Session:
                 f"session {self.scope.session!r} began on the wire {record.wire}, and this is {wire}; "
                 f"pass wire={record.wire!r}, or open another session id"
             )
+        redact = self._kit.settings.redact
+        if redact != "off":
+            everything = redact == "all"
+            redaction = Redaction(self._kit.memories, self._model.shape, record.nonce, everything=everything)
+            self._conversation.redaction = redaction
         self._conversation.add(self._kit.sessions.journal(self.scope, after=self._conversation.seq))
         return record, Turn.of(self._kit, record, self._model, self._digest)
 
@@ -238,7 +244,11 @@ class Session:
         )
 
     def _commit(self, change: SessionChange) -> None:
-        self._kit.sessions.commit(change)
+        redaction = self._conversation.redaction
+        stored = change if redaction is None else redaction.change(change)
+        self._kit.sessions.commit(stored)
+        pairs = zip(change.journal, stored.journal, strict=True)
+        self._conversation.said |= {raw.key: raw for raw, clean in pairs if raw.kind == "assistant" and raw != clean}
         self._conversation.add(self._kit.sessions.journal(self.scope, after=self._conversation.seq))
 
     def _digest(self, text: str) -> str:

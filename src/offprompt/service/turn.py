@@ -238,7 +238,7 @@ class Turn:
     def mask(self, text: str) -> str:
         """A text that tells of what a model wrote, with handles in place of secrets: it may have written one."""
         known = not text or any(text == slot.name for slot in self.stored)
-        return text if known else self.scrubber.mask(text)
+        return text if known else self.kit.memories.redacted(self.scrubber.mask(text))
 
     @property
     def told(self) -> tuple[str, ...]:

@@ -19,6 +19,13 @@ _QUESTION: Final = re.compile(
 _OTHER: Final = re.compile(r"[你您]|(?<![^\W_])(?:you|your|yours|yourself)(?![^\W_])")
 _SELF: Final = re.compile(r"[我咱俺]|(?<![^\W_])(?:i|i'm|i've|i'd|i'll|my|mine|me|myself|we|our|ours|us)(?![^\W_])")
 
+_ADVICE: Final = re.compile(
+    r"(?<![^\W_])(?:should|can|could|would|may|might|shall|must|need|if|how do|let me|give me|help me|tell me how)"
+    r"(?![^\W_])"
+    r"|帮我|给我|教我|请|应该|该|怎样|怎么办|如何|才能|能不能|可以|需要|如果"
+)
+_SENTENCES: Final = re.compile(r"[^.!?。\n;；]+[.!?。\n;；]*")
+
 
 def refers_back(text: str) -> bool:
     """Whether the text refers outright to something said before, such as `as I said` or `上次`."""
@@ -30,10 +37,17 @@ def is_question(text: str) -> bool:
     return _QUESTION.search(text.casefold()) is not None
 
 
-def is_about_the_agent(text: str) -> bool:
-    """Whether the text speaks to the other and not of oneself, such as `what is your name?`."""
-    folded = text.casefold().replace("\u2019", "'")
-    return _OTHER.search(folded) is not None and _SELF.search(folded) is None
+def asks_of_oneself(text: str) -> bool:
+    """Whether a sentence of the text asks for something that concerns the user, such as `where do I live?`.
+
+    Not one that speaks to the other (`can you help me?`, `what is your name?`), nor one that wants advice (`how can I
+    …?`): what it needs is not what was told before.
+    """
+    sentences = _SENTENCES.findall(unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'"))
+    return any(
+        _QUESTION.search(each) and _SELF.search(each) and not _OTHER.search(each) and not _ADVICE.search(each)
+        for each in sentences
+    )
 
 
 def stands_on_the_last(text: str) -> bool:
