@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.records import as_dict, as_list
+from offprompt.service.session import Session
 from offprompt.testing.strict import RefusedError, StrictUpstream
 from offprompt.testing.strict_cache import PromptCache
 from offprompt.testing.strict_chunks import StrictWire
@@ -58,6 +59,13 @@ class Provider:
             if not illegal or any(illegal not in fault for fault in self._upstream.faults[known:]):
                 raise
         return self._cache.counted(_marked(as_read(body)) if self._wire == "anthropic" else body, self._wire).read
+
+
+def taken(session: Session, wire: StrictWire, messages: Sequence[Any]) -> dict[str, Any]:
+    """The request that a session prepares; the provider has taken it."""
+    request = session.prepare(messages)
+    Provider(wire).take(request)
+    return request
 
 
 def _marked(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 from offprompt.errors import UnsupportedError, UsageError
 from offprompt.service.offprompt import BoundScope
 from tests.service.conftest import NewTalk
+from tests.service.provider import taken
 from tests.service.talk import MODELS, Say, Talk, Wire, as_reply, call, calls, result, tool
 
 HELLO = [{"role": "user", "content": "My name is Bo"}]
@@ -18,7 +19,7 @@ OTHER: dict[Wire, Wire] = {"openai": "anthropic", "anthropic": "openai", "respon
 
 def test_a_reply_of_the_other_wire_is_refused_and_writes_nothing(alice: BoundScope, wire: Wire) -> None:
     session = alice.session("s", model=MODELS[wire], wire=wire)
-    session.prepare(HELLO)
+    taken(session, wire, HELLO)
     other = as_reply(call("mem_write", slot="user_name", value="Bo"), OTHER[wire])
     with pytest.raises(UsageError, match=f"pass wire='{OTHER[wire]}'"):
         session.absorb(other)
@@ -38,14 +39,14 @@ def test_a_reply_of_the_other_wire_is_refused_and_writes_nothing(alice: BoundSco
 )
 def test_what_is_no_reply_is_named(alice: BoundScope, reply: dict[str, Any], said: str) -> None:
     session = alice.session("s", model="gpt-4o-mini")
-    session.prepare(HELLO)
+    taken(session, "openai", HELLO)
     with pytest.raises(UsageError, match=said):
         session.absorb(reply)
 
 
 def test_anthropic_errors_and_events_are_named(alice: BoundScope) -> None:
     session = alice.session("s", model="claude-sonnet-5-5")
-    session.prepare(HELLO)
+    taken(session, "anthropic", HELLO)
     with pytest.raises(UsageError, match="overloaded"):
         session.absorb({"type": "error", "error": {"type": "overloaded_error", "message": "overloaded"}})
     with pytest.raises(UsageError, match="absorb_stream"):
@@ -54,7 +55,7 @@ def test_anthropic_errors_and_events_are_named(alice: BoundScope) -> None:
 
 def test_a_call_without_arguments_has_empty_ones(alice: BoundScope) -> None:
     session = alice.session("s", model="gpt-4o-mini")
-    session.prepare(HELLO)
+    taken(session, "openai", HELLO)
     called = {"id": "a", "type": "function", "function": {"name": "ping", "arguments": None}}
     reply = session.absorb({"role": "assistant", "content": None, "tool_calls": [called]})
     assert [(each.name, each.arguments) for each in reply.tool_calls] == [("ping", "{}")]
@@ -80,7 +81,7 @@ def test_a_coroutine_and_a_stream_are_named(alice: BoundScope) -> None:
         return {}
 
     session = alice.session("s", model="gpt-4o-mini")
-    session.prepare(HELLO)
+    taken(session, "openai", HELLO)
     waiting = create()
     with pytest.raises(UsageError, match="await"):
         session.absorb(waiting)
@@ -92,7 +93,7 @@ def test_a_coroutine_and_a_stream_are_named(alice: BoundScope) -> None:
 def test_a_session_stays_on_the_wire_that_it_began_on(alice: BoundScope, wire: Wire) -> None:
     """Its head and its messages are of that wire's shape."""
     began = alice.session("s", model=MODELS[wire], wire=wire)
-    began.prepare(HELLO)
+    taken(began, wire, HELLO)
     other = alice.session("s", model=MODELS[OTHER[wire]], wire=OTHER[wire])
     for call_it in (lambda: other.prepare(HELLO), lambda: other.absorb(as_reply("Hi", OTHER[wire]))):
         with pytest.raises(UsageError, match=f"'s' began on the wire {wire}.*pass wire='{wire}'.*another session id"):
@@ -232,7 +233,7 @@ def test_secrets_are_scrubbed_from_every_block_that_is_read(alice: BoundScope) -
 
 def test_a_whole_reply_that_ends_in_a_call_at_its_token_limit_runs_nothing(alice: BoundScope) -> None:
     session = alice.session("s", model=MODELS["anthropic"])
-    session.prepare(HELLO)
+    taken(session, "anthropic", HELLO)
     said = Say(calls=(("mem_write", {"slot": "city", "value": "Ro"}, "c1"),), finish="max_tokens")
     reply = session.absorb(as_reply(said, "anthropic"))
     assert alice.slots.get("city") is None

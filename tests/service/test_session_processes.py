@@ -57,7 +57,9 @@ def test_processes_take_turns(tmp_path: Path, wire: Wire) -> None:
         assert not done
         again = in_another_process(path, wire, "absorb", said)
         assert again[2] == added
+        one.provider.take(theirs)
         request = one.session.prepare([*messages, *added])
+        assert one.provider.take(request) >= one.provider.take(theirs), "the provider's cache holds the other's request"
         assert messages_of(request)[: len(messages_of(theirs))] == messages_of(theirs)
         assert request.get("system") == theirs.get("system")
         one.session.absorb(as_reply("Reykjavik.", wire))

@@ -17,6 +17,7 @@ from offprompt.service.async_session import AsyncSession
 from offprompt.service.offprompt import BoundScope
 from offprompt.service.session import Session
 from offprompt.testing.strict_chunks import Delivery, split_reply
+from tests.service.provider import Provider, taken
 from tests.service.talk import MODELS, Say, Wire, as_reply, call, calls
 
 TEXT = "response.output_text.delta"
@@ -92,8 +93,8 @@ SAYINGS = [
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_streamed_reply_is_the_whole_one(wire: Wire, said: str | Say, seed: int) -> None:
     one, other = twins(wire)
-    one.prepare(ASKED)
-    other.prepare(ASKED)
+    taken(one, wire, ASKED)
+    taken(other, wire, ASKED)
     reply, chunks = streamed(one, said, wire, Delivery(seed=seed, longest=1 + seed * 2))
     whole = other.absorb(as_reply(said, wire))
     assert reply.text == whole.text
@@ -117,8 +118,8 @@ def test_a_streamed_reply_is_the_whole_one(wire: Wire, said: str | Say, seed: in
 )
 def test_any_text_in_any_pieces_has_the_same_bytes(text: str, seed: int) -> None:
     one, other = twins("openai")
-    one.prepare(ASKED)
-    other.prepare(ASKED)
+    taken(one, "openai", ASKED)
+    taken(other, "openai", ASKED)
     reply, chunks = streamed(one, text, "openai", Delivery(seed=seed, longest=4))
     whole = other.absorb(as_reply(text, "openai"))
     assert reply.text == whole.text == text_of(chunks)
@@ -126,7 +127,7 @@ def test_any_text_in_any_pieces_has_the_same_bytes(text: str, seed: int) -> None
 
 def test_text_without_handles_is_not_held_back(wire: Wire, alice: BoundScope) -> None:
     session = alice.session("s", model=MODELS[wire], wire=wire)
-    session.prepare(ASKED)
+    taken(session, wire, ASKED)
     given = chunks_of("One two three four five six seven eight.", wire, Delivery(seed=4, longest=6))
     used = 0
 
@@ -142,7 +143,7 @@ def test_text_without_handles_is_not_held_back(wire: Wire, alice: BoundScope) ->
 
 def test_a_cut_stream_runs_nothing_that_was_cut(wire: Wire, alice: BoundScope) -> None:
     session = alice.session("s", model=MODELS[wire], wire=wire)
-    session.prepare(ASKED)
+    taken(session, wire, ASKED)
     said = call("mem_write", slot="city", value="a long, long value that is cut off in the middle")
     given = chunks_of(said, wire, Delivery(seed=1, longest=5))
     stream = session.absorb_stream(given[: len(given) // 2])
@@ -153,7 +154,7 @@ def test_a_cut_stream_runs_nothing_that_was_cut(wire: Wire, alice: BoundScope) -
 
 def test_the_reply_is_there_only_at_the_end(wire: Wire, alice: BoundScope) -> None:
     session = alice.session("s", model=MODELS[wire], wire=wire)
-    session.prepare(ASKED)
+    taken(session, wire, ASKED)
     stream = session.absorb_stream(chunks_of("Hi", wire, Delivery()))
     with pytest.raises(UsageError, match="read to its end"):
         assert stream.reply
@@ -164,7 +165,7 @@ def test_the_reply_is_there_only_at_the_end(wire: Wire, alice: BoundScope) -> No
 
 def test_a_stream_given_to_absorb_is_refused_with_the_way_out(alice: BoundScope) -> None:
     session = alice.session("s", model="gpt-4o-mini")
-    session.prepare(ASKED)
+    taken(session, "openai", ASKED)
     with pytest.raises(UnsupportedError, match="absorb_stream"):
         session.absorb(iter([]))
 
@@ -178,7 +179,7 @@ def test_async_streams_are_the_same(wire: Wire, alice: BoundScope) -> None:
             yield each
 
     async def main() -> tuple[Reply, list[Any]]:
-        await session.prepare(ASKED)
+        Provider(wire).take(await session.prepare(ASKED))
         stream = session.absorb_stream(given_chunks())
         chunks = [chunk async for chunk in stream]
         return stream.reply, chunks
