@@ -17,6 +17,8 @@ NOW = datetime(2024, 5, 15, 12, tzinfo=UTC).timestamp()  # a Wednesday
         ("What did I do last week?", "2024-05-06", "2024-05-13"),
         ("Where was she in May 2023?", "2023-05-01", "2023-06-01"),
         ("What happened yesterday?", "2024-05-14", "2024-05-15"),
+        ("Where did I hike last weekend?", "2024-05-11", "2024-05-13"),
+        ("上周末我去了哪里？", "2024-05-11", "2024-05-13"),
         ("Who came on 8 March 2024?", "2024-03-08", "2024-03-09"),
         ("What did we plan in 2022?", "2022-01-01", "2023-01-01"),
         ("我上周做了什么？", "2024-05-06", "2024-05-13"),

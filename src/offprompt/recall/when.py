@@ -9,7 +9,7 @@ from typing import Final
 
 from offprompt.recall.analysis import asks
 from offprompt.recall.derive.chinese_dates import chinese_dates
-from offprompt.recall.derive.dates import Day, local_day, plus_days, plus_months
+from offprompt.recall.derive.dates import local_day
 from offprompt.recall.derive.english_dates import english_dates
 
 _SENTENCES: Final = re.compile(r"(?<=[.!?。！？\n])")
@@ -29,24 +29,11 @@ def window_of(text: str, now: float, zone: tzinfo) -> tuple[float, float] | None
     ends = [
         (day.day, after)
         for day in chain(english_dates(asked, said, past=True), chinese_dates(asked, said, past=True))
-        if (after := _after(day)) is not None
+        if (after := day.after) is not None
     ]
     if not ends:
         return None
     return _moment(min(first for first, _ in ends), zone), _moment(max(after for _, after in ends), zone)
-
-
-def _after(said: Day) -> date | None:
-    """The day after the last one that is meant."""
-    match said.precision:
-        case "year":
-            return plus_months(said.day, 12)
-        case "month":
-            return plus_months(said.day, 1)
-        case "week":
-            return plus_days(said.day, 7)
-        case _:
-            return plus_days(said.day, 1)
 
 
 def _moment(day: date, zone: tzinfo) -> float:

@@ -29,6 +29,8 @@ SAID = date(2023, 5, 10)
         ("next month", False, "in June 2023"),
         ("last year", True, "in 2022"),
         ("last summer", True, "in the summer of 2022"),
+        ("next summer", False, "in the summer of 2024"),
+        ("next winter", False, "in the winter of 2023"),
         ("three days ago", True, "on 7 May 2023"),
         ("a couple of weeks ago", True, "in the week of 24 April 2023"),
         ("in two weeks", False, "in the week of 22 May 2023"),

@@ -185,3 +185,20 @@ def test_the_zone_says_when_tomorrow_begins() -> None:
 def test_a_turn_without_a_time_was_said_now() -> None:
     (plan,) = derive([Turn("t", "下个月我要去日本旅行。")], SAID_AT)
     assert (plan.event_at, plan.precision) == (datetime(2023, 6, 1, tzinfo=UTC).timestamp(), "month")
+
+
+@pytest.mark.parametrize("text", ["I went camping last weekend.", "我上周末去了杭州。"])
+def test_a_weekend_is_known_to_the_week_not_to_the_day(text: str) -> None:
+    one = one_of(text)
+    assert (one.event_at, one.precision) == (datetime(2023, 5, 1, tzinfo=UTC).timestamp(), "week")
+    assert "6 May 2023" in one.text or "5月6日" in one.text
+
+
+def test_a_date_of_a_thing_in_the_sentence_is_not_that_of_the_fact() -> None:
+    one = one_of("I just finished a book that came out last year.")
+    assert (one.rule, one.event_at, one.text) == (
+        "en.event.just",
+        None,
+        "The user finished a book that came out in 2022.",
+    )
+    assert one_of("I painted that old shed last year.").precision == "year"

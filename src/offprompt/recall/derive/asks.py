@@ -37,6 +37,11 @@ _DOUBT: Final = re.compile(
     r"|假如|说我|比如|例如",
     re.IGNORECASE,
 )
+_ASKING: Final = re.compile(
+    r"\W*(?:please|be|keep|make|use|do|don't|never|always|only|from now on|call|answer|reply)\b", re.IGNORECASE
+)
+"""How a sentence begins that asks from its first word on."""
+
 _PARTICLES: Final = re.compile(r"[啊呀哦啦呢哈嘛喔哟哇~～！!。.\s]+$")
 _GREETING: Final = re.compile(
     r"\W{0,3}(?:hi|hello|hey|good (?:morning|evening|afternoon)|greetings|nice to meet you"
@@ -66,7 +71,11 @@ def asked_facts(sentence: Sentence, saying: Saying, language: Language) -> list[
             break
         if start.end() < after:
             continue
+        # "They make me smile and always remind me of home" states on: nothing is asked for behind its "and".
+        states = start[0].lower().startswith(("and", "but")) and not _ASKING.match(text)
         for rule in rules(language, "ask"):
+            if states and rule.slot == "wishes":
+                continue
             facts, end = _asked(rule, sentence, start.end(), saying, language)
             if facts:
                 found += facts

@@ -30,6 +30,7 @@ _ASKS: Final = re.compile(
 _DOUBT: Final = re.compile(
     r"如果|要是|假如|假设|倘若|万一|假装|比如|例如|听说|据说|的话|歌词|台词|翻译|小说里|故事里|电影里|梦里|梦见|梦到"
 )
+_CONDITION: Final = re.compile(r"\s*(?:如果|要是|假如|倘若|万一|除非|只要)")
 _UNSURE: Final = re.compile(r"可能|也许|大概|说不定|好像|似乎|应该|估计|差点|才怪|仿佛|就好了|多好|不知道|是否")
 _TELLS: Final = re.compile(r"(?:说|问|告诉.{1,3}|写道|认为|以为|觉得|喊|讲)$")
 _PARTICLES: Final = re.compile(r"[啊呀哦啦呢哈嘛喔哟哇呐噢耶吖哒~！!。.\s]+$")
@@ -59,6 +60,7 @@ class _Told:
     start: int
     end: int
     inherited: bool = False
+    conditional: bool = False
 
 
 @cache
@@ -114,7 +116,7 @@ def _clauses(sentence: Sentence, saying: Saying) -> Iterator[_Told]:
             before = None
             continue
         before = (told.who, told.name)
-        yield told
+        yield replace(told, conditional=at == len(pieces) - 2 and _CONDITION.match(pieces[-1][0]) is not None)
 
 
 def _told(body: str, lead: str, start: int, before: tuple[str, str] | None, saying: Saying) -> _Told | None:
@@ -195,13 +197,12 @@ def _fact_of(told: _Told, saying: Saying) -> Derived | None:
 
 
 def _fits(rule: Rule, told: _Told, saying: Saying) -> bool:
+    if told.conditional and rule.attribute == "plan":
+        return False
     if rule.needs == "past":
         return bool(told.days) and any(day.day <= saying.day for day in told.days)
     if rule.needs == "future":
-        return any(
-            day.day > saying.day or (day.precision in ("week", "month", "year", "minute") and day.day >= saying.day)
-            for day in told.days
-        )
+        return any(day.day >= saying.day and day.is_ahead(saying.day) for day in told.days)
     # What holds from a day that is to come does not hold yet.
     return rule.effect != "replaces" or not any(day.day > saying.day for day in told.days)
 

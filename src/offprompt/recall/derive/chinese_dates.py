@@ -52,13 +52,14 @@ def _named_day(match: re.Match[str], said: date, _past: bool) -> tuple[date | No
 
 def _week(match: re.Match[str], said: date, past: bool) -> tuple[date | None, Precision]:  # noqa: FBT001
     weekday = match["wd"]
+    precision: Precision = "week" if weekday == "末" else "day"
     number = 5 if weekday == "末" else _WEEK.index(weekday.replace("天", "日")) if weekday else None
     if match["step"]:
         monday = week_of(said, _STEPS[match["step"]])
         if number is None:
             return monday, "week"
-        return (plus_days(monday, number) if monday else None), "day"
-    return (None, "") if number is None else (weekday_near(said, number, past=past), "day")
+        return (plus_days(monday, number) if monday else None), precision
+    return (None, "") if number is None else (weekday_near(said, number, past=past), precision)
 
 
 def _month(match: re.Match[str], said: date, _past: bool) -> tuple[date | None, Precision]:  # noqa: FBT001

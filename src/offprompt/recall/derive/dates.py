@@ -16,9 +16,10 @@ _MONTHS: Final = tuple(calendar.month_name)
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A date that is said in a text: characters start to end; the first day of what precision says.
+    """A date that is said in a text: characters start to end; the first day that is meant.
 
-    minute   of the day, where precision is `minute`. name: of the season or weekend, where no more is said.
+    minute   of the day, where precision is `minute`.
+    name     of the season or weekend, where no more is said. A weekend is its Saturday, known to the week.
     """
 
     start: int
@@ -29,9 +30,29 @@ class Day:
     name: str = ""
 
     def at(self, zone: tzinfo) -> float:
-        """Seconds since 1970 at which it begins there."""
-        begin = datetime(self.day.year, self.day.month, self.day.day, tzinfo=zone)
+        """Seconds since 1970 at which the minute, day, week, month or year of it begins there."""
+        day = self.day - timedelta(days=self.day.weekday()) if self.precision == "week" else self.day
+        begin = datetime(day.year, day.month, day.day, tzinfo=zone)
         return (begin + timedelta(minutes=self.minute)).timestamp()
+
+    @property
+    def after(self) -> date | None:
+        """The day after the last one that is meant; None beyond the calendar."""
+        match self.precision:
+            case "year":
+                return plus_months(self.day, 12)
+            case "month":
+                return plus_months(self.day, 1)
+            case "week":
+                return plus_days(self.day, 7 - self.day.weekday())
+            case _:
+                return plus_days(self.day, 1)
+
+    def is_ahead(self, today: date) -> bool:
+        """Whether some of it lies behind today: a later day, a time of today, the rest of this week, month or year."""
+        if self.precision == "day":
+            return self.day > today
+        return self.day >= today or self.after is None or self.after > today
 
     def moved(self, by: int) -> Day:
         """The same, that many characters further on."""
@@ -54,17 +75,17 @@ def said_for_good(day: Day, language: Language) -> str:
         words = {
             "year": f"{one.year}年{day.name}",
             "month": month,
-            "day": f"{month}{one.day}日{day.name}",
-            "week": f"{month}{one.day}日那一周",
+            "day": f"{month}{one.day}日",
+            "week": f"{month}{one.day}日{day.name or '那一周'}",
             "minute": f"{month}{one.day}日{day.minute // 60}:{day.minute % 60:02}",
         }
         return words[day.precision]
     full = f"{one.day} {_MONTHS[one.month]} {one.year}"
     words = {
         "year": f"in the {day.name} of {one.year}" if day.name else f"in {one.year}",
-        "day": f"on the {day.name} of {full}" if day.name else f"on {full}",
+        "day": f"on {full}",
         "month": f"in {_MONTHS[one.month]} {one.year}",
-        "week": f"in the week of {full}",
+        "week": f"on the {day.name} of {full}" if day.name else f"in the week of {full}",
         "minute": f"on {full} at {day.minute // 60}:{day.minute % 60:02}",
     }
     return words[day.precision]

@@ -23,7 +23,8 @@ POINTS_AWAY: Final = re.compile(
     r"|night"
     r"|the hard)\b|$)|\b(?:do|doing|did|of|with|about|at|in|for|like) that\b|^that\b|\b(?:one|ones|other)$"
     r"|\b(?:an?|the) (?:few|couple|same|other|others|rest)(?: more)?$|\ba few more\b|\beither\b(?!.*\bor\b)"
-    r"|\bsome more$"
+    r"|\bsome more$|\b(?:an? (?:ton|bunch|handful)|tons|loads|heaps|plenty|what|how|why|whatever|whom|whose|something"
+    r"(?: new| else| similar)?)$"
     r"|\b(?:plays?|loves?|likes?|enjoys?|hates?|uses?|visited|watched|read|saw|bought|got|had|tried|made"
     r"|took) that\b",
     re.IGNORECASE,
@@ -55,7 +56,10 @@ _PLACE_AFTER: Final = re.compile(
 )
 """A place in text that has no capitals at all."""
 
-_JUST: Final = re.compile(r"^((?:has|have|is|are) )?(?:actually )?(?:just|recently|finally) ")
+_JUST: Final = re.compile(r"^((?:has|have|is|are) )?(?:actually )?(?:just|recently|finally) ", re.IGNORECASE)
+_RELATIVE: Final = re.compile(r"(?<!ed) (?:that|I|we|he|she) (?=\w)")
+"""Where a clause begins that says more of a thing: a date behind it is not of the whole."""
+
 _CONDITIONAL: Final = frozenset(["if", "when", "whenever", "unless", "until"])
 
 
@@ -72,7 +76,9 @@ class _Told:
 
     @property
     def all_days(self) -> list[Day]:
-        return [*self.days, *self.lead]
+        """The dates of the clause itself."""
+        more = _RELATIVE.search(self.predicate)
+        return [*(day for day in self.days if more is None or day.start < more.start()), *self.lead]
 
 
 def english_facts(sentence: Sentence, saying: Saying) -> Iterator[Derived]:
@@ -133,11 +139,8 @@ def _fits(rule: Rule, told: _Told) -> bool:
     if rule.needs == "past":
         return told.past and any(day.day <= today for day in told.all_days)
     if rule.needs == "future":
-        begun = ("week", "month", "year")
-        return not told.past and any(
-            day.day > today or (day.day == today and day.precision == "minute") or day.precision in begun
-            for day in told.all_days
-        )
+        ahead = any(day.is_ahead(today) for day in told.all_days)
+        return ahead and not told.past and told.clause.cut not in ("if", "unless")
     if rule.needs == "present":
         return not told.past and told.clause.cut not in _CONDITIONAL
     # What holds from a day that is to come does not hold yet.

@@ -51,7 +51,8 @@ _CUT: Final = re.compile(
     r"|especially|even|like|including|plus|too|right|you know|I|i|we|my|it|that|this|he|she|they|you|not|thanks"
     r"|please"
     r"|to be|just|then|what|how|can|could|would|do|does|is|are|any|let|what's|it's)\b"
-    r"|\b(?:because|cause|cuz|which|although|though|(?<!a )while|whereas|unless|until|who|whose|where|when|whenever"
+    r"|\b(?:because|(?<!a )(?<!the )(?<!good )cause(?= (?:I|it|they|he|she|we|my|you|the|there|that)\b)"
+    r"|cuz|which|although|though|(?<!a )while|whereas|unless|until|who|whose|where|when|whenever"
     r"|if|but|yet|albeit"
     r"|hopefully|especially)\b"
     r"|\b(?:and|but) (?=[\u4e00-\u9fff])"
@@ -64,7 +65,8 @@ _CUT: Final = re.compile(
     r"|think|hope|believe|mean)\b"
 )
 _TRAIL: Final = re.compile(
-    r"(?:[\s,.!]+(?:too|as well|so much|a lot|though|lol|haha|anyway|right now|at the moment|very much|either"
+    r"(?:[\s,.!]+(?:too|as well|so much|a lot|the most|most of all|though|lol"
+    r"|haha|anyway|right now|at the moment|very much|either"
     r"|actually"
     r"|honestly|already|again|and|or|so|now|btw|by the way|as always|you know|to be honest|tbh|for sure|of course"
     r"|xd|:\)"

@@ -82,15 +82,16 @@ def _shifted(match: re.Match[str], said: date, past: bool) -> tuple[date | None,
         return week_of(said, step), "week"
     if unit == "weekend":
         monday = week_of(said, step)
-        return (plus_days(monday, 5) if monday else None), "day"
+        return (plus_days(monday, 5) if monday else None), "week"
     if unit == "month":
         return plus_months(said, step), "month"
     if unit == "year":
         return valid_date(said.year + step, 1, 1), "year"
     if unit in _SEASONS:
-        # A season of which "last" is said may have been in this year.
+        # A season of which "last" is said may have been in this year; of which "next" is said may be in this year too,
+        # if it is not the coming one anyhow.
         begun = said.month >= _SEASONS[unit] + 3
-        year = said.year + step + (step < 0 and begun) - (step > 0 and said.month < _SEASONS[unit])
+        year = said.year + step + (step < 0 and begun) - (step > 0 and said.month < _SEASONS[unit] - 3)
         return valid_date(year - (unit == "winter" and past and step == 0), 1, 1), "year"
     return None, ""
 
