@@ -124,3 +124,25 @@ def test_a_trace_tells_what_the_provider_cleared(run: Run, store: Path, lang: st
     assert told[lang] in run(f"trace s1 --user alice --lang {lang}").out
     request = run("trace s1 --json").document["turns"][0]["requests"][0]
     assert (request["usage"]["cleared"], request["usage"]["cleared_results"]) == (51000, 4)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_what_is_sent_and_no_longer_shown_is_told(run: Run, store: Path, lang: str) -> None:
+    with offprompt.open(store, shown_after_turn="clear_at", recall_tokens=0) as memory:
+        alice = memory.scope(user="alice")
+        alice.write("plan", "walk, then rest", policy="when_asked")
+        session = alice.session("s1", model="claude-opus-5-5")
+        messages: list[Any] = []
+        for said in ("What is my plan?", "Thanks"):
+            messages.append({"role": "user", "content": said})
+            session.prepare(messages)
+            messages += session.absorb({"role": "assistant", "content": [{"type": "text", "text": "Well."}]}).messages
+    told = {"en": "sent, but no longer shown: plan", "zh": "仍在发送，但不再展示: plan"}
+    out = run(f"trace s1 --user alice --lang {lang}").out
+    assert out.count(told[lang]) == 1
+    requests = [turn["requests"][0] for turn in run("trace s1 --json").document["turns"]]
+    assert [each["lapsed"] for each in requests] == [[], ["plan"]]
+    held = {"en": "1 requests still held a value of an earlier turn", "zh": "1 个请求仍带有较早轮次的值"}
+    assert held[lang] in run(f"audit --lang {lang}").out
+    totals = run("audit --json").document["totals"]
+    assert (totals["requests_with_lapsed_value"], totals["requests_without_added_value"]) == (1, 1)

@@ -122,6 +122,7 @@ def round_lines(call: Call, one: TracedRound) -> list[str]:
         lines.append(f"    {call.say('no value got in')}")
     warnings = tuple(warning_text(call.lang, each) for each in one.warnings)
     listed = (
+        ("sent, but no longer shown", one.lapsed),
         ("said", one.said),
         ("LEAKED", one.leaked),
         ("put back to its handle", one.scrubbed),

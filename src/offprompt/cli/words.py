@@ -117,6 +117,7 @@ CHINESE: Final = {
     "call": "调用",
     "receipt": "回执",
     "no value got in": "没有值进入",
+    "sent, but no longer shown": "仍在发送，但不再展示",
     "per million tokens": "每百万令牌",
     "kind": "种类",
     "happened": "发生时间",

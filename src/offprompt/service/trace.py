@@ -81,6 +81,7 @@ class TracedRound:
     stubbed: int
     outside: int
     shown: tuple[Shown, ...]
+    lapsed: tuple[str, ...]
     said: tuple[str, ...]
     leaked: tuple[str, ...]
     scrubbed: tuple[str, ...]
@@ -180,6 +181,7 @@ class Tracer:
             entry.stubbed,
             entry.outside,
             entry.shown,
+            entry.lapsed,
             entry.said,
             entry.leaked,
             entry.scrubbed,
