@@ -262,3 +262,37 @@ def test_any_history_of_changes_equals_a_fresh_index(changes: list[Any], dead_le
             assert ids(ours) == ids(theirs)
             assert [hit.score for hit in ours.hits] == pytest.approx([hit.score for hit in theirs.hits], abs=2e-6)
         assert len(grown) == len(kept)
+
+
+def parts_of(made: ScopeIndex, text: str, doc_id: str, **rest: Any) -> dict[str, float]:
+    found = made.search(Query(text=text, floor=0, **rest))
+    return next({**hit.parts} for hit in found.hits if hit.doc_id == doc_id)
+
+
+def test_turns_beside_a_removed_one_become_neighbours() -> None:
+    made = index(turns(("Ann", "Which cello?"), ("Ann", "Rain."), ("Bob", "Three.")))
+    assert ask(made, "cello") == ["s1:0", "s1:1"]
+    made.remove("s1:1")
+    assert ask(made, "cello") == ["s1:0", "s1:2"]
+
+
+def test_only_somebody_else_answers_a_question() -> None:
+    said = ("Ann", "Which cello?")
+    other, same = index(turns(said, ("Bob", "Three."))), index(turns(said, ("Ann", "Three.")))
+    ours, theirs = (parts_of(made, "cello", "s1:1")["neighbour"] for made in (other, same))
+    assert ours / theirs == pytest.approx(Weights().answer / Weights().follow, rel=1e-3)
+
+
+def test_what_is_filtered_out_adds_to_no_part() -> None:
+    made = index(turns(("Ann", "Which cello?"), ("Bob", "Three cello lessons.")))
+    parts = parts_of(made, "cello which lessons", "s1:1", ids=frozenset({"s1:1"}))
+    alone = parts_of(index(turns(("Bob", "Three cello lessons."))), "cello lessons", "s1:0")
+    assert "neighbour" not in parts
+    assert parts["session"] == pytest.approx(alone["session"], abs=0.05)
+
+
+def test_without_a_query_vector_words_have_both_weights_and_repeats_count() -> None:
+    made = index([doc("a", "tea and milk and sugar", unit(1, 0)), doc("b", "tea and tea and tea", unit(1, 0))])
+    both, words = (parts_of(made, "tea", "b", **rest)["keyword"] for rest in ({"vector": unit(0, 1)}, {}))
+    assert both / words == pytest.approx(0.6, rel=1e-3)
+    assert ask(made, "tea") == ["b", "a"]
