@@ -2,7 +2,7 @@
 
     python bench/derive.py                        yield by set and by rule; precision by rule, of what was judged
     python bench/derive.py --judge FOLDER         draw 200 facts: what a judge reads goes to FOLDER/to_judge.jsonl
-             [--rules NAME …] [--seed N]          only of these rules; another draw, beside those that are kept
+             [--rules NAME …] [--seed N] [--count N]   only of these rules; what was drawn before is left out
     python bench/derive.py --verdicts FILE        take a judge's lines {"n": …, "right": true or false, "why": …}
 
 Draws are kept in tests/data/derived/judged.jsonl without the words of the sets: the id and the digest of the turn,
@@ -83,12 +83,18 @@ def show_yield(turns: dict[str, list[Turn]], found: dict[str, list[Derived]]) ->
 
 def draw(turns: dict[str, list[Turn]], found: dict[str, list[Derived]], asked: argparse.Namespace) -> None:
     wanted: list[str] = asked.rules
-    everything = [(name, one) for name, facts in found.items() for one in facts if not wanted or one.rule in wanted]
-    rng = random.Random(asked.seed)  # noqa: S311 - a repeatable draw
     kept = read(JUDGED)
+    before = {(row["turn"], row["attribute"]) for row in kept}
+    everything = [
+        (name, one)
+        for name, facts in found.items()
+        for one in facts
+        if (not wanted or one.rule in wanted) and (one.quotes[0].turn_id, one.attribute) not in before
+    ]
+    rng = random.Random(asked.seed)  # noqa: S311 - a repeatable draw
     round_ = max((row["draw"] for row in kept), default=0) + 1
     to_judge: list[dict[str, Any]] = []
-    drawn = rng.sample(everything, min(DRAWN, len(everything)))
+    drawn = rng.sample(everything, min(asked.count, len(everything)))
     for number, (name, one) in enumerate(drawn, start=len(kept)):
         at = next(place for place, turn in enumerate(turns[name]) if turn.turn_id == one.quotes[0].turn_id)
         turn, before = turns[name][at], turns[name][at - 1] if at else None
@@ -150,6 +156,7 @@ def main() -> None:
     parser.add_argument("--verdicts", type=Path)
     parser.add_argument("--rules", nargs="+", default=[])
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--count", type=int, default=DRAWN)
     asked = parser.parse_args()
     named = os.environ.get("OFFPROMPT_DATA")
     if not named:
