@@ -28,7 +28,7 @@ _TEXT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What characters [start, end) of the text decode to. form: `base64` or `hex`."""
+    """What bytes [start, end) of the text decode to; they are ASCII. form: `base64` or `hex`."""
 
     start: int
     end: int
@@ -57,8 +57,7 @@ def decoded_runs(raw: bytes) -> Iterator[Decoded]:
         if (decodings := seen.get(run)) is None:
             decodings = seen[run] = list(_decodings(run))
         for form, decoded in decodings:
-            first = len(raw[:start].decode("utf-8", "surrogatepass"))
-            yield Decoded(first, first + end - start, form, decoded)
+            yield Decoded(start, end, form, decoded)
 
 
 def _full_words(marked: bytes) -> list[int]:

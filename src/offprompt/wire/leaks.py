@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,9 @@ from offprompt.wire.thresholds import PROVABLE_CHARS, WHOLE_CHARS, chars, double
 
 if TYPE_CHECKING:
     from offprompt.wire.runs import Run, Stored, StoredRuns
+
+# Between texts that are searched at once: no folded text holds it, and no run goes over it.
+BETWEEN: Final = b"\2"
 
 _SPACE: Final = re.compile(r"[\s+]|\\+[nrt]|%(?:25)*(?:20|0[9ADad])")
 _SPACE_BEFORE: Final = re.compile(rf"(?:{_SPACE.pattern})\Z")
@@ -95,22 +99,35 @@ class LeakIndex:
         """
         if not self._by_name or not text:
             return []
-        found = self._leaks(text, fold(text), ours=ours)
-        for view in decoded_runs(text.encode("utf-8", "surrogatepass")):
-            decoded = view.raw.decode("utf-8", "surrogateescape")
-            for leak in self._leaks(decoded, fold(decoded), ours=ours):
-                found.append(replace(leak, start=view.start, end=view.end, form=view.form))
+        raw = text.encode("utf-8", "surrogatepass")
+        found = [leak for _, leak in self._leaks([text], fold(text, raw), ours=ours)]
+        views = list(decoded_runs(raw))
+        texts = [view.raw.decode("utf-8", "surrogateescape") for view in views]
+        for at, leak in self._leaks(texts, BETWEEN.join(map(fold, texts)), ours=ours):
+            start = len(raw[: views[at].start].decode("utf-8", "surrogatepass"))
+            end = start + views[at].end - views[at].start
+            found.append(replace(leak, start=start, end=end, form=views[at].form))
         return _tidy(found)
 
-    def _leaks(self, text: str, folded: bytes, *, ours: bool) -> list[Leak]:
+    def _leaks(self, texts: list[str], folded: bytes, *, ours: bool) -> Iterator[tuple[int, Leak]]:
+        """Which of the texts, and where in that one; folded: all of them, with `BETWEEN` between."""
         runs = self._runs.find(folded)
         if not runs:
-            return []
-        places = Places(text)
-        # Runs that share a template are many to a stored text.
-        stored = {run.stored.number: run.stored.text for run in runs if not run.whole}
-        own = {number: Places(text) for number, text in stored.items()}
-        return [leak for run in runs if (leak := _leak(run, text, places, own.get(run.stored.number), ours=ours))]
+            return
+        begins = [0]
+        if len(texts) > 1:
+            begins += [at + 1 for at, code in enumerate(folded) if code == BETWEEN[0]]
+        # Runs that share a template are many to a text, and to a stored one.
+        places: dict[int, Places] = {}
+        own = {run.stored.number: run.stored.text for run in runs if not run.whole}
+        owned = {number: Places(text) for number, text in own.items()}
+        for run in runs:
+            at = bisect_right(begins, run.start) - 1
+            if at not in places:
+                places[at] = Places(texts[at])
+            here = replace(run, start=run.start - begins[at], end=run.end - begins[at])
+            if leak := _leak(here, texts[at], places[at], owned.get(run.stored.number), ours=ours):
+                yield at, leak
 
     def _without_dead(self) -> None:
         """Builds anew what is looked for, without the fingerprints of what is gone."""
