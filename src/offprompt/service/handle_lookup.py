@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from offprompt.records import JournalEntry, Slot, fold_name
+from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.turn import Turn
 from offprompt.wire.handles import Looked, Resolved, at_pointer, resolve_arguments, restore_lookalikes
 from offprompt.wire.places import is_allowed
@@ -41,6 +42,10 @@ class HandleLookup:
             return Looked("not_issued")
         if name.startswith("@"):
             return self._body(name[1:], pointer)
+        if name.startswith(RESERVED_PREFIX):
+            memory = self.turn.memory(name)
+            text = None if memory is None else self.turn.scrubber.hide(memory.text)
+            return Looked("not_found") if text is None else at_pointer(restore_lookalikes(text), pointer)
         slot = self.turn.slots.get(name, touch=touch, actor="session")
         if slot is None:
             return Looked("not_found")

@@ -11,15 +11,18 @@ from offprompt.records import (
     Action,
     GetSlot,
     JournalEntry,
+    Memory,
     Policy,
     Receipt,
     Scope,
     Slot,
+    Trust,
     clean_name,
     compact,
     fold_name,
     text_of,
 )
+from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.action_problems import NeedsError, RefusedError, error_name, problem_text
 from offprompt.service.asked import MAX_RUN, named, page_of, slot_name
 from offprompt.service.handle_lookup import HandleLookup
@@ -173,6 +176,10 @@ class MemoryActions:
         if times > MAX_RUN:
             return self._answer_now(name)
         again = times > 1
+        if name.startswith(RESERVED_PREFIX):
+            memory = self._memory(name)
+            value = ShownValue(name, stored_text(self.turn, memory.text), memory.role or memory.source, _day(memory))
+            return self._show_text(value, page, foreign=memory.trust == "tool", again=again)
         if name.startswith("@"):
             source, date, text = self._stored_text(name)
             text = stored_text(self.turn, text)
@@ -187,6 +194,16 @@ class MemoryActions:
         self.turn.issue(slot.name)
         value = shown_value(slot, self.turn.scrubber)
         return self._show_text(value, page, foreign=slot.trust == "tool", again=again)
+
+    def _memory(self, name: str) -> Memory:
+        """The memory of that id.
+
+        Raises   NotFoundError if the session finds none.
+        """
+        memory = self.turn.memory(name)
+        if memory is None:
+            raise NotFoundError(f"there is no memory {name!r} in {self.turn.scope}")
+        return memory
 
     def _answer_now(self, name: str) -> Receipt:
         """The receipt of a page that was asked for twice already; once more, and the turn is over."""
@@ -246,8 +263,10 @@ class MemoryActions:
         return pages or [""]
 
     def _forget(self, action: Action, _index: int) -> Receipt:
-        trust = "tool" if self.turn.tainted else "user"
+        trust: Trust = "tool" if self.turn.tainted else "user"
         folded = fold_name(slot_name(action))
+        if folded.startswith(RESERVED_PREFIX):
+            return self._forget_memory(self._memory(folded), trust)
         there = next((slot for slot in self.turn.stored if fold_name(slot.name) == folded), None)
         if there is not None and not self._is_own(there):
             raise ConflictError(f"slot {there.name!r} belongs to {there.scope}; the application may forget it there")
@@ -256,6 +275,13 @@ class MemoryActions:
         name = self.turn.slots.forget(slot_name(action), writer=Writer("model", trust, "model"))
         self.turn.changed()
         self.turn.asked.renew(name)
+        return Receipt("mem_forget", self._say("forgot", name), name=name)
+
+    def _forget_memory(self, memory: Memory, trust: Trust) -> Receipt:
+        name, own = memory.memory_id, self.turn.scope
+        if memory.scope.user != own.user:
+            raise ConflictError(f"memory {name!r} belongs to {memory.scope}; the application may forget it there")
+        self.turn.kit.memories.of(own).forget(name, actor="model", trust=trust)
         return Receipt("mem_forget", self._say("forgot", name), name=name)
 
     def _search(self, action: Action, _index: int) -> Receipt:
@@ -283,6 +309,10 @@ class MemoryActions:
         while listed > 1 and count(self._say("found", ", ".join(names[:listed]))) > RECEIPT_TOKENS:
             listed -= 1
         return Receipt("mem_search", self._say("found", ", ".join(names[:listed])), shown="\n".join(lines))
+
+
+def _day(memory: Memory) -> str:
+    return date_of(memory.happened_at)
 
 
 def _is_given_secret(slot: Slot) -> bool:

@@ -1,15 +1,19 @@
-"""What `mem_search` finds: slots by name and words, earlier messages and bodies by a snippet."""
+"""What `mem_search` finds: slots by name and words, earlier messages, bodies and memories by a snippet."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
+from offprompt.protocols import apply
 from offprompt.recall.text import TextIndex, snippet
-from offprompt.records import JournalEntry, text_of
+from offprompt.records import JournalEntry, ListMemories, MemoryQuery, text_of
+from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.heads import slot_line
 from offprompt.service.leak_guard import stored_text
+from offprompt.service.session_kit import date_of
 from offprompt.service.turn import Turn
 from offprompt.wire.head import language_of, unverified
 
@@ -56,7 +60,30 @@ class MemorySearch:
                 found = snippet(stored_text(self.turn, text), query, max_tokens=SNIPPET_TOKENS)
                 lines[name] = f"{name} {kind}: {' '.join(found.split())}"
             hits.append((name, lines[name]))
-        return hits
+        both = [each for pair in zip_longest(hits, self._memories(query)) for each in pair if each is not None]
+        return both[:SEARCH_HITS]
+
+    def _memories(self, query: str) -> list[tuple[str, str]]:
+        """Ids and lines of memories; those of this session are its messages."""
+        turn = self.turn
+        if not has_memories(turn):
+            return []
+        lines: list[tuple[str, str]] = []
+        for hit in turn.kit.memories.of(turn.scope).recall(query):
+            memory = hit.memory
+            if memory.session and memory.session == turn.scope.session:
+                continue
+            label = f"{memory.role or memory.source}, {date_of(memory.happened_at)}:"
+            found = snippet(stored_text(turn, memory.text), query, max_tokens=SNIPPET_TOKENS)
+            label = FOREIGN_LABELS[0] if memory.trust == "tool" else label
+            lines.append((memory.memory_id, f"{memory.memory_id} {label} {' '.join(found.split())}"))
+        return lines
+
+
+def has_memories(turn: Turn) -> bool:
+    """Whether the session finds any memory: one short read, so that NumPy is not loaded for none."""
+    query = MemoryQuery(turn.scope.without_session(), "inherit", limit=1)
+    return bool(apply(turn.kit.memories.store, ListMemories(query)))
 
 
 def _passages(text: str) -> Iterator[str]:
@@ -69,4 +96,4 @@ def _passages(text: str) -> Iterator[str]:
 
 def is_foreign(line: str) -> bool:
     """Whether a hit's line holds words of a tool or a document."""
-    return line[0] == "@" and line.split(" ", 2)[1] in FOREIGN_LABELS
+    return line.startswith(("@", RESERVED_PREFIX)) and line.split(" ", 2)[1] in FOREIGN_LABELS

@@ -7,12 +7,11 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
-from offprompt.protocols import apply
 from offprompt.recall.telling import telling_words, words_with
 from offprompt.recall.text import snippet
 from offprompt.records import Hit as MemoryHit
-from offprompt.records import ListMemories, Memory, MemoryQuery
-from offprompt.service.memory_search import ID_CHARS
+from offprompt.records import Memory
+from offprompt.service.memory_search import ID_CHARS, has_memories
 from offprompt.service.recalling import FEW_WORDS, LINE_TOKENS, Hit, Question
 from offprompt.service.session_kit import date_of
 from offprompt.service.turn import Turn
@@ -24,14 +23,11 @@ log = logging.getLogger("offprompt")
 FLOOR: Final = 0.4
 """Evidence from which a memory comes back."""
 
+ASKED: Final = "asked"
+"""The part of a hit's score that says: it is asked for by what it is about."""
+
 NEAR_BEST: Final = 0.6
 """Memories with less than this part of the best one's evidence stay away."""
-
-
-def has_memories(turn: Turn) -> bool:
-    """Whether the session finds any memory: one short read, so that NumPy is not loaded for none."""
-    query = MemoryQuery(turn.scope.without_session(), "inherit", limit=1)
-    return bool(apply(turn.kit.memories.store, ListMemories(query)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +71,9 @@ class MemoryRecaller:
         fresh = [one for one in recalled if _tells(one.memory, held)]
         if not asks_of_oneself(text):
             # What a fact is about, words that only refer back may name by chance.
-            fresh = [one for one in fresh if "asked" not in one.parts]
-        best = max((one.parts["evidence"] for one in fresh), default=0.0)
-        return _without_sources([one for one in fresh if one.parts["evidence"] >= NEAR_BEST * best])
+            fresh = [one for one in fresh if ASKED not in one.parts]
+        best = max((one.parts["evidence"] for one in fresh if ASKED not in one.parts), default=0.0)
+        return _without_facts([one for one in fresh if ASKED in one.parts or one.parts["evidence"] >= NEAR_BEST * best])
 
     def _hit(self, found: MemoryHit, question: Question) -> Hit:
         memory, turn = found.memory, self.turn
@@ -94,15 +90,10 @@ def _tells(memory: Memory, held: Set[str]) -> bool:
     return not asks and str(memory.metadata.get("message", "")) not in held
 
 
-def _without_sources(found: Sequence[MemoryHit]) -> list[MemoryHit]:
-    """The hits without what another one says already: a turn and the fact derived from it are one."""
-    kept: list[MemoryHit] = []
-    for one in found:
-        said = {(each.memory_id, each.memory.source_id) for each in kept}
-        ids = {name for pair in said for name in pair if name}
-        if one.memory_id not in ids and one.memory.source_id not in ids:
-            kept.append(one)
-    return kept
+def _without_facts(found: Sequence[MemoryHit]) -> list[MemoryHit]:
+    """The hits without facts whose turn is among them: it says the same in the user's words."""
+    ids = {one.memory_id for one in found}
+    return [one for one in found if one.memory.source_id not in ids]
 
 
 def message_places(keys: Sequence[str]) -> frozenset[str]:

@@ -14,6 +14,7 @@ from offprompt.records import (
     Json,
     ListSecrets,
     ListSlots,
+    Memory,
     Scope,
     SessionRecord,
     Shown,
@@ -22,6 +23,7 @@ from offprompt.records import (
     fold_name,
     text_of,
 )
+from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.asked import Asked
 from offprompt.service.leak_watch import Watched
 from offprompt.service.scrubber import Scrubber
@@ -200,8 +202,15 @@ class Turn:
         """Whether a name (`@ID` for a body) stands for text that neither the user nor the application wrote."""
         if name.startswith("@"):
             return True
+        if name.startswith(RESERVED_PREFIX):
+            memory = self.memory(name)
+            return memory is None or memory.trust == "tool"
         folded = fold_name(name)
         return any(slot.trust == "tool" for slot in self.stored if fold_name(slot.name) == folded)
+
+    def memory(self, memory_id: str) -> Memory | None:
+        """The memory of that id, if the session finds it."""
+        return self.kit.memories.of(self.scope).get(fold_name(memory_id))
 
     @property
     def looping(self) -> bool:

@@ -36,6 +36,7 @@ _LOOKALIKE = re.compile(rf"([{OPENING}])({JOINER}*)(?=[{OPENING}]{_HEAD})")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _COLON = re.compile(r"\s*:")
 _BODY_ID = re.compile(r"@[A-Za-z0-9_-]{1,64}", re.ASCII)
+_MEMORY_ID: Final = re.compile(r"m_[0-9a-z]{26}", re.IGNORECASE | re.ASCII)
 _ASCII_MARKS: Final = str.maketrans(
     {
         **dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63－", "-"),
@@ -99,17 +100,22 @@ class Resolved:
 
 
 def format_handle(name: str, pointer: str = "") -> str:
-    """The handle of a slot's value, of a part of it, or of a body (`@ID`).
+    """The handle of a slot's value, of a part of it, of a body (`@ID`), or of a memory (`m_…`).
 
     pointer  a JSON pointer, empty for the whole; written as in a URI fragment where brackets or spaces would not do.
     Raises   HandleError unless the pointer is empty or begins with `/`; NameInvalidError if the name is none.
     Source   RFC 6901, section 6 for the pointer.
     """
-    if not _BODY_ID.fullmatch(name):
+    if not _stands_for_text(name):
         clean_name(name)
     if pointer and not pointer.startswith("/"):
         raise HandleError(f"the JSON pointer {pointer!r} of {name} does not begin with '/'; write '/{pointer}'")
     return f"[[mem:{name}#{_quote(pointer)}]]" if pointer else f"[[mem:{name}]]"
+
+
+def _stands_for_text(name: str) -> bool:
+    """Whether the name is a body's or a memory's id, which no slot has."""
+    return _BODY_ID.fullmatch(name) is not None or _MEMORY_ID.fullmatch(name) is not None
 
 
 def _quote(pointer: str) -> str:
@@ -147,7 +153,7 @@ def _split(body: str) -> tuple[str, str]:
     pointer = _unquote(pointer)
     if pointer and not pointer.startswith("/"):
         pointer = "/" + pointer
-    if _BODY_ID.fullmatch(name):
+    if _stands_for_text(name):
         return fold_name(name), pointer
     try:
         return fold_name(clean_name(name)), pointer
