@@ -173,6 +173,20 @@ def test_saying_it_twice_in_one_turn_derives_it_once() -> None:
     assert len(of("I love tea. I really do. I love tea!")) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "slot"),
+    [
+        ("My brother and I are allergic to nuts.", "allergies"),
+        ("We are vegan.", "diet"),
+        ("My parents and I moved to Kyoto.", "home"),
+        ("我们都对花生过敏。", "allergies"),
+        ("我们都吃素。", "diet"),
+    ],
+)
+def test_what_the_speaker_shares_with_others_fills_their_slot(text: str, slot: str) -> None:
+    assert one_of(text).slot == slot
+
+
 def test_the_zone_says_when_tomorrow_begins() -> None:
     text = "I'm going to visit my aunt tomorrow."
     east = timezone(timedelta(hours=13))

@@ -12,7 +12,7 @@ from offprompt.recall.derive.chinese_dates import chinese_dates
 from offprompt.recall.derive.dates import Day, said_for_good
 from offprompt.recall.derive.names import is_name
 from offprompt.recall.derive.records import Derived, Quote
-from offprompt.recall.derive.rules import Rule, rules, word
+from offprompt.recall.derive.rules import SHARED, Rule, rules, word
 from offprompt.recall.derive.saying import Saying
 from offprompt.recall.derive.sentences import BLANK, Sentence
 
@@ -231,7 +231,7 @@ def _built(rule: Rule, value: str, told: _Told, saying: Saying) -> Derived:
         match = rule.pattern.match(told.predicate)
         rule = replace(rule, attribute=f"favourite {match['a']}" if match else "favourite")
     prefix = f"{told.prefix}，" if told.prefix and told.days else ""
-    slot = rule.slot if told.who == "我" or (itself and rule.slot == "home") else ""
+    slot = rule.slot if told.who == "我" or (itself and rule.slot in SHARED) else ""
     fact = _fact(replace(rule, slot=slot), about_self(value, "自己"), f"{prefix}{shown}{said}。", told, saying)
     if not itself:
         fact = replace(fact, subject=told.name or told.who)

@@ -13,7 +13,7 @@ from offprompt.recall.derive.english_dates import english_dates
 from offprompt.recall.derive.english_voice import about_them, agreeing, expanded, is_past
 from offprompt.recall.derive.names import is_name
 from offprompt.recall.derive.records import Derived, Quote
-from offprompt.recall.derive.rules import MAX_VALUE, Rule, rules
+from offprompt.recall.derive.rules import MAX_VALUE, SHARED, Rule, rules
 from offprompt.recall.derive.saying import Saying, with_dates, without_dates
 from offprompt.recall.derive.sentences import BLANK, Sentence
 
@@ -21,7 +21,8 @@ POINTS_AWAY: Final = re.compile(
     r"\b(?:you|your|yours|you're|you've|u|ur|it|its|it's|this|these|those|them|they|they're|here|there|it'll|that's"
     r"|such|ones|he's|she's|so (?:much|many)|same|likewise)\b|\bthat(?= (?:is|was|one|too|way|kind|sort|day|time"
     r"|night"
-    r"|the hard)\b|$)|\b(?:do|doing|did|of|with|about|at|in|for|like) that\b|^that\b|\b(?:one|ones|other)$"
+    r"|the hard)\b|$)|\b(?:do|doing|did|of|with|about|at|in|for|like|to|from|on|into|by|through"
+    r"|after|before) that\b|\bthe cause\b|^that\b|\b(?:one|ones|other)$"
     r"|\b(?:an?|the) (?:few|couple|same|other|others|rest)(?: more)?$|\ba few more\b|\beither\b(?!.*\bor\b)"
     r"|\bsome more$|\b(?:an? (?:ton|bunch|handful)|tons|loads|heaps|plenty|what|how|why|whatever|whom|whose|something"
     r"(?: new| else| similar)?)$"
@@ -217,7 +218,7 @@ def _built(rule: Rule, value: str, told: _Told) -> Derived:
     if told.lead and not days:
         first = told.lead[0]
         said += " " + with_dates(clause.lead[first.start : first.end], [first.moved(-first.start)], "en")
-    slot = rule.slot if clause.subject == "I" or (itself and rule.slot == "home") else ""
+    slot = rule.slot if clause.subject == "I" or (itself and rule.slot in SHARED) else ""
     value = with_dates(value, english_dates(value, saying.day, past=told.past), "en") if told.days else value
     fact = _fact(replace(rule, slot=slot), value, f"{shown} {said.strip()}.", clause, saying)
     if not itself:

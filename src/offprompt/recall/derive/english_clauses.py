@@ -68,7 +68,8 @@ _TRAIL: Final = re.compile(
     r"(?:[\s,.!]+(?:too|as well|so much|a lot|the most|most of all|though|lol"
     r"|haha|anyway|right now|at the moment|very much|either"
     r"|actually"
-    r"|honestly|already|again|and|or|so|now|btw|by the way|as always|you know|to be honest|tbh|for sure|of course"
+    r"|honestly|already|again|lately|recently|and|or|so|now|btw"
+    r"|by the way|as always|you know|to be honest|tbh|for sure|of course"
     r"|xd|:\)"
     r"|thanks|thank you|please|please note|these days|nowadays|currently|just|really|also|the|a|an|to|of|with|in"
     r"|for))+$"
@@ -115,6 +116,16 @@ def _subject() -> re.Pattern[str]:
         rf"(?<![\w'])(?:(?P<self>I|i|[Ww]e)(?=['\s])"
         rf"|[Mm]y (?P<relation>{word('en', 'KIND')}(?:{people}))\b(?:,? {_NOT_NAME}(?P<name>{_NAME})(?<!'s)\b,?)?"
         rf"|(?P<thing>[Mm]y)(?= ))"
+    )
+
+
+@cache
+def _pair() -> re.Pattern[str]:
+    """Somebody else before "and I", at the beginning of what is said."""
+    people = "|".join(word("en", name) for name in ("FAMILY", "PETS", "OTHERS"))
+    return re.compile(
+        rf"(?:^|[,;:!]) ?(?P<who>(?:[Mm]y|[Oo]ur) {word('en', 'KIND')}(?:{people})s?(?: {_NAME})?"
+        rf"|(?!(?:Thanks|Congrats|Awesome|Yes|Great|Cool|Wow|Sure)\b){_NOT_NAME}[A-Z][a-z]+) and $"
     )
 
 
@@ -167,8 +178,10 @@ def clauses(sentence: Sentence, said: date) -> Iterator[Clause]:
         if lead is None:
             continue
         subject = (match["self"] or match["relation"] or "my").lower()
-        subject = "I" if subject == "i" else subject
         begin, from_ = match.start(), match.end()
+        if subject == "i":
+            pair = _pair().search(text, max(0, begin - MAX_LEAD), begin)
+            subject, begin = ("we", pair.start("who")) if pair else ("I", begin)
         while True:
             clause, more = _clause(text, subject, (match["name"] or "").strip(), begin, from_)
             if clause is not None:

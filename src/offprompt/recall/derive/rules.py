@@ -14,6 +14,8 @@ from offprompt.records import Policy
 
 Needs = Literal["", "past", "future", "present"]
 MAX_VALUE: Final = 120
+SHARED: Final = frozenset(["home", "diet", "allergies"])
+"""Slots of the speaker that "we" fill too."""
 
 _BUILT_IN: Final[dict[Language, tuple[str, ...]]] = {
     "en": ("name", "name.greeting", "name.answer", "named", "birthday.of", "ended"),
