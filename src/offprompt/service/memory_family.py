@@ -60,8 +60,10 @@ def _state(store: MemoryStore, memory: Memory) -> str:
 def _told(memories: Sequence[Memory]) -> Iterator[tuple[Derived, Memory]]:
     """What the memories say for the profile, read once more, each with the one of them that holds the fact."""
     facts = {(one.subject, one.attribute): one for one in memories if one.attribute}
+    # Most of a thousand that are erased together told nothing, and reading one again costs more than to erase it.
+    telling = {one.source_id or one.memory_id for one in memories if one.attribute}
     for memory in memories:
-        if memory.role in ("", "user") and not memory.source_id:
+        if memory.memory_id in telling and memory.role in ("", "user") and not memory.source_id:
             turn = Turn("0", memory.text, "user", memory.speaker, memory.event_at)
             for fact in derive([turn], memory.created_at):
                 if fact.slot and (holder := facts.get((fact.subject.casefold(), fact.key))) is not None:

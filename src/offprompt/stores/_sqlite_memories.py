@@ -189,12 +189,18 @@ class SqliteMemories:
         return [(Scope.from_key((row[0], row[1], row[2], row[3])), row[4]) for row in rows]
 
     def over(self, op: SweepMemories, now: float) -> list[Memory]:
+        due = ["expires_at <= ?", "(state = 'forgotten' AND state_at <= ?)"]
+        given: list[Any] = [now, now - op.undo_s]
+        if op.idle_before is not None:
+            # Looks at all; the others only at what is due, each by its index.
+            due.append(
+                "(user <> '' AND NOT EXISTS (SELECT 1 FROM memories o WHERE o.app = m.app AND o.user = m.user "
+                "AND o.user <> '' AND o.active_at >= ?))"
+            )
+            given.append(op.idle_before)
         rows = self._sql(
-            "SELECT record FROM memories m WHERE (? IS NULL OR app = ?) AND (expires_at <= ? "
-            "OR (state = 'forgotten' AND state_at <= ?) OR (? IS NOT NULL AND user <> '' "
-            "AND NOT EXISTS (SELECT 1 FROM memories o WHERE o.app = m.app AND o.user = m.user AND o.active_at >= ?))) "
-            "ORDER BY memory_id",
-            (op.app, op.app, now, now - op.undo_s, op.idle_before, op.idle_before),
+            f"SELECT record FROM memories m WHERE ({' OR '.join(due)}) AND (? IS NULL OR app = ?) ORDER BY +memory_id",
+            (*given, op.app, op.app),
         )
         found = [_memory(row[0]) for row in rows]
         return [one for one in found if not one.pinned or one.state == "forgotten"]
