@@ -166,6 +166,26 @@ def _fails(*_: object) -> Any:
     raise BackendError("the disk is full")
 
 
+@pytest.mark.parametrize("answer", ["Okay, I've saved that.", "Noted!", "好的，已经记住了。", "已为您保存。"])
+def test_an_answer_that_claims_to_have_saved_what_was_not(talk: NewTalk, answer: str) -> None:
+    off = talk(capture="off").turn("Remember that I own a boat", answer)
+    assert any("nothing was saved" in warning for warning in off.warnings)
+    kept = talk("s2").turn("Remember that I own a boat", answer)
+    assert not kept.warnings
+    assert any("own a boat" in one.text for one in kept.remembered)
+    wrote = talk("s3", capture="off").turn(
+        "Remember that I own a boat", call("mem_write", slot="boat", value="one"), answer
+    )
+    assert not wrote.warnings
+
+
+@pytest.mark.parametrize(
+    "answer", ["I have not saved it.", "Shall I save that?", "还没有保存。", "It rains.", "我没记住。"]
+)
+def test_no_claim_no_warning(talk: NewTalk, answer: str) -> None:
+    assert not talk(capture="off").turn("Remember that I own a boat", answer).warnings
+
+
 def test_an_agents_sessions_remember_nothing_for_all_users(clock: MovedClock) -> None:
     with offprompt.open(":memory:", clock=clock) as mem:
         helper = mem.scope(agent="helper")

@@ -16,6 +16,7 @@ from offprompt.records import (
     Memory,
     MemoryQuery,
     Remembered,
+    Reply,
     Scope,
     SessionRecord,
     UpdateMemory,
@@ -26,6 +27,7 @@ from offprompt.service.rendering import own_words
 from offprompt.service.session_kit import SessionKit, SessionOptions
 from offprompt.service.turn import Turn
 from offprompt.wire.actions import parse_actions
+from offprompt.wire.contradiction import claims_saved
 
 if TYPE_CHECKING:  # NumPy and the rules are loaded with the first turn that is captured
     from offprompt.service.remembering import Said
@@ -171,6 +173,16 @@ class Capture:
         ]
         if ops:
             self.kit.memories.store.apply(ops)
+
+
+def false_claim(reply: Reply, record: SessionRecord, conversation: Conversation) -> str:
+    """A warning where an answer says that it saved something, and its turn wrote and remembered nothing; else empty."""
+    said = claims_saved(reply.text) if reply.done and not reply.tool_calls and not reply.remembered else ""
+    turn = conversation.after(record.turn_key, record.tail) if said else []
+    wrote = any(receipt.action == "mem_write" and receipt.ok for entry in turn for receipt in entry.receipts)
+    if not said or wrote:
+        return ""
+    return f"the answer says {said!r}, and nothing was saved in this turn; write a slot, or set capture"
 
 
 def _message_of(memory: Memory) -> str:

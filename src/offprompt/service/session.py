@@ -11,7 +11,7 @@ from typing import Any
 from offprompt.errors import BackendError, ConflictError, UsageError
 from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionChange, SessionRecord, Size
 from offprompt.service.accounting import digester
-from offprompt.service.capture import Capture
+from offprompt.service.capture import Capture, false_claim
 from offprompt.service.conversation import Conversation
 from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.recalling import JournalIndex
@@ -173,8 +173,10 @@ class Session:
         """The reply with what became of its turn among the memories."""
         known = len(turn.warnings)
         found = self._capture.run(turn, record, self._conversation)
-        warnings = dict.fromkeys((*reply.warnings, *map(turn.mask, turn.warnings[known:])))
-        return replace(reply, remembered=found, warnings=tuple(warnings))
+        reply = replace(reply, remembered=found)
+        claim = false_claim(reply, record, self._conversation)
+        warned = (*reply.warnings, *map(turn.mask, [*turn.warnings[known:], *([claim] if claim else [])]))
+        return replace(reply, warnings=tuple(dict.fromkeys(warned)))
 
     def complete(
         self, call: Callable[..., object], messages: Sequence[Any], *, show: Sequence[str] = (), **options: Any

@@ -23,6 +23,15 @@ _UNKNOWN: Final = re.compile(
     r"|没有(?:任何)?(?:相关)?(?:的)?(?:记录|信息|资料|找到|查到)|未找到|找不到|查不到|无记录|不知道|不清楚|不记得|没(?:告诉|提到|说过)",
     re.IGNORECASE,
 )
+_SAVED: Final = re.compile(
+    r"\bi(?:'ve| have|'ll| will)?(?: just| now| also| always)?"
+    r" (?:saved|stored|noted|recorded|remembered|remember|memori[sz]ed)(?: (?:that|this|it|your|you|down)\b|[.!,]|$)"
+    r"|\b(?:it's|it is|that's|that is|this is|has been|have been)(?: now| all)? (?:saved|stored|noted|recorded)\b"
+    r"|(?:^|[.!] )(?:saved|noted|stored|remembered)(?: it| that| this)?(?=[.!,]|$)"
+    r"|(?<!没)(?<!没有)(?<!不)(?<!未)(?:已经?|我会|会)?(?:帮[你您]|为[你您]|给[你您]|替[你您])?(?:记住|记下来?|记好|保存好?|存好|存下)了"
+    r"|我会(?:一直)?记(?:住|得)|已(?:经)?(?:帮[你您]|为[你您])?(?:记住|记下|保存|记录|存储)",
+    re.IGNORECASE,
+)
 _SUBJECTS: Final[dict[str, tuple[str, ...]]] = {
     "user_name": (r"your name(?:'s| is)", r"you(?:'re| are) called", r"[你您]的?(?:名字|姓名)(?:是|叫)", r"[你您]叫"),
     "agent_name": (r"my name(?:'s| is)", r"i(?:'m| am) called", r"我的?(?:名字|姓名)(?:是|叫)", r"我叫"),
@@ -77,6 +86,12 @@ class Contradiction:
     slot: str
     fault: Fault
     quote: str = ""
+
+
+def claims_saved(answer: str) -> str:
+    """The words by which an answer says that it saved something, `I've saved that` or `已经记住了`; else empty."""
+    found = _SAVED.search(_folded(answer))
+    return found[0] if found is not None else ""
 
 
 def contradictions(answer: str, known: Sequence[Known]) -> list[Contradiction]:
