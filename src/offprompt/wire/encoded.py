@@ -19,6 +19,7 @@ _STANDARD: Final = bytes.maketrans(b"-_", b"+/")
 _WRAP: Final = re.compile(rb"[ \t\r\n]{1,8}(?=[A-Za-z0-9+/_-]{4})")
 _ESCAPED_WRAP: Final = re.compile(rb"\\+[nr]")
 _HEX: Final = re.compile(rb"[0-9a-fA-F]{40,}")
+_HEX_DIGITS: Final = b"0123456789abcdefABCDEF"
 _LOWER: Final = b"abcdefghijklmnopqrstuvwxyz/+"
 # What garbage decodes to has no eight characters of UTF-8 in a row.
 _TEXT: Final = re.compile(
@@ -91,8 +92,8 @@ def _decodings(run: bytes) -> Iterator[tuple[str, bytes]]:
             raw = bytes.fromhex(digits[: len(digits) & ~1].decode("ascii"))
             if _TEXT.search(raw):
                 yield "hex", raw
-    # Base64 of text has capitals and figures in every second place; names and paths have not.
-    if len(run.translate(None, _LOWER)) * 6 < len(run):
+    # Base64 of text has capitals and figures in every second place; names, paths and hexadecimal digits have not.
+    if not run.translate(None, _HEX_DIGITS) or len(run.translate(None, _LOWER)) * 6 < len(run):
         return
     for phase in range(4):
         digits = run[phase:]
