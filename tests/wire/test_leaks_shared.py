@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from base64 import b64encode
 from itertools import pairwise
 
 import pytest
@@ -117,3 +118,14 @@ def test_a_stored_text_is_gone_through_once_for_all_runs_with_it(monkeypatch: py
     text = " ; ".join(f"{line} {number}" for number, line in enumerate(template))
     assert len(LeakIndex({"v": value}).find(text)) == len(template)
     assert sorted(map(len, walked)) == sorted([len(text), len(value)])
+
+
+def test_values_in_several_encoded_runs_are_each_found_at_their_own_run() -> None:
+    values = {str(seed): sentence(random.Random(seed), 20) + f" {seed} é天" for seed in range(6)}  # noqa: S311
+    digits = [b64encode(f"{'x' * at}{value}".encode()).decode().rstrip("=") for at, value in enumerate(values.values())]
+    text = "航班 é " + " — ".join([*digits, values["2"].encode().hex()])
+    found = [(leak.name, text[leak.start : leak.end], leak.form) for leak in LeakIndex(values).find(text)]
+    assert found == [
+        *((name, run, "base64") for name, run in zip(values, digits, strict=True)),
+        ("2", values["2"].encode().hex(), "hex"),
+    ]

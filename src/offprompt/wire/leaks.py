@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from offprompt.wire.encoded import decoded_runs
@@ -100,23 +101,21 @@ class LeakIndex:
         if not self._by_name or not text:
             return []
         raw = text.encode("utf-8", "surrogatepass")
-        found = [leak for _, leak in self._leaks([text], fold(text, raw), ours=ours)]
+        found = [leak for _, leak in self._leaks([text], [fold(text, raw)], ours=ours)]
         views = list(decoded_runs(raw))
         texts = [view.raw.decode("utf-8", "surrogateescape") for view in views]
-        for at, leak in self._leaks(texts, BETWEEN.join(map(fold, texts)), ours=ours):
+        for at, leak in self._leaks(texts, [*map(fold, texts)], ours=ours):
             start = len(raw[: views[at].start].decode("utf-8", "surrogatepass"))
             end = start + views[at].end - views[at].start
             found.append(replace(leak, start=start, end=end, form=views[at].form))
         return _tidy(found)
 
-    def _leaks(self, texts: list[str], folded: bytes, *, ours: bool) -> Iterator[tuple[int, Leak]]:
-        """Which of the texts, and where in that one; folded: all of them, with `BETWEEN` between."""
-        runs = self._runs.find(folded)
+    def _leaks(self, texts: Sequence[str], folded: Sequence[bytes], *, ours: bool) -> Iterator[tuple[int, Leak]]:
+        """Which of the texts, and what in it."""
+        runs = self._runs.find(BETWEEN.join(folded)) if texts else []
         if not runs:
             return
-        begins = [0]
-        if len(texts) > 1:
-            begins += [at + 1 for at, code in enumerate(folded) if code == BETWEEN[0]]
+        begins = [*accumulate((len(one) + len(BETWEEN) for one in folded), initial=0)][:-1]
         # Runs that share a template are many to a text, and to a stored one.
         places: dict[int, Places] = {}
         own = {run.stored.number: run.stored.text for run in runs if not run.whole}
