@@ -31,6 +31,7 @@ _DOUBT: Final = re.compile(
     r"如果|要是|假如|假设|倘若|万一|假装|比如|例如|听说|据说|的话|歌词|台词|翻译|小说里|故事里|电影里|梦里|梦见|梦到"
 )
 _CONDITION: Final = re.compile(r"\s*(?:如果|要是|假如|倘若|万一|除非|只要)")
+_WHEN: Final = re.compile(r"(?:时候?|期间|之?[前后]|的话)\s*$")
 _UNSURE: Final = re.compile(r"可能|也许|大概|说不定|好像|似乎|应该|估计|差点|才怪|仿佛|就好了|多好|不知道|是否")
 _TELLS: Final = re.compile(r"(?:说|问|告诉.{1,3}|写道|认为|以为|觉得|喊|讲)$")
 _PARTICLES: Final = re.compile(r"[啊呀哦啦呢哈嘛喔哟哇呐噢耶吖哒~！!。.\s]+$")
@@ -50,7 +51,10 @@ _NAMED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A clause on its way to a fact. who: `我`, `我们`, or a relation; predicate: without its dates."""
+    """A clause on its way to a fact. who: `我`, `我们`, or a relation; predicate: without its dates.
+
+    bound    it holds under what stands beside it: a condition behind it, "when …" before it.
+    """
 
     who: str
     name: str
@@ -60,7 +64,7 @@ class _Told:
     start: int
     end: int
     inherited: bool = False
-    conditional: bool = False
+    bound: bool = False
 
 
 @cache
@@ -73,6 +77,13 @@ def _subject() -> re.Pattern[str]:
         rf"|(?P<pair>我(?:和|跟)(?:我?的?)(?:{people})(?:们)?(?:都|一起|现在)?)(?=住|搬|养|有|在|打算|计划|去年|明年|下|要)"
         r"|(?P<self>我(?![们俩])|俺|本人)|(?P<home>我们?家)(?!人|长|里人)|(?P<we>我们(?![班校队组]|学校|公司|[^去在要会]{1,3}[队班组社]))"
     )
+
+
+@cache
+def _others_before_self() -> re.Pattern[str]:
+    """Somebody else before 「我」: 「自己」 behind them would be them."""
+    people = "|".join(word("zh", name) for name in ("OTHERS", "FAMILY"))
+    return re.compile(rf"(?<![和跟与])(?:{people}|别人|人家|大家|他们)[^我]{{1,20}}我")
 
 
 def chinese_facts(sentence: Sentence, saying: Saying) -> Iterator[Derived]:
@@ -116,7 +127,9 @@ def _clauses(sentence: Sentence, saying: Saying) -> Iterator[_Told]:
             before = None
             continue
         before = (told.who, told.name)
-        yield replace(told, conditional=at == len(pieces) - 2 and _CONDITION.match(pieces[-1][0]) is not None)
+        condition = at == len(pieces) - 2 and _CONDITION.match(pieces[-1][0])
+        bound = condition or (at and _WHEN.search(pieces[at - 1][0]))
+        yield replace(told, bound=bool(bound))
 
 
 def _told(body: str, lead: str, start: int, before: tuple[str, str] | None, saying: Saying) -> _Told | None:
@@ -197,7 +210,7 @@ def _fact_of(told: _Told, saying: Saying) -> Derived | None:
 
 
 def _fits(rule: Rule, told: _Told, saying: Saying) -> bool:
-    if told.conditional and rule.attribute == "plan":
+    if told.bound and rule.attribute in ("plan", "habit"):
         return False
     if rule.needs == "past":
         return bool(told.days) and any(day.day <= saying.day for day in told.days)
@@ -226,13 +239,14 @@ def _built(rule: Rule, value: str, told: _Told, saying: Saying) -> Derived:
     shown = {"我": owner, "我们": f"{owner}和同伴", "我家": f"{owner}家"}.get(
         told.who, f"{owner}的{told.who}{told.name}"
     )
-    said = about_self(told.predicate, "自己" if itself else owner)
+    whom = owner if _others_before_self().search(told.predicate) else "自己"
+    said = about_self(told.predicate, whom if itself else owner)
     if rule.attribute == "favourite":
         match = rule.pattern.match(told.predicate)
         rule = replace(rule, attribute=f"favourite {match['a']}" if match else "favourite")
     prefix = f"{told.prefix}，" if told.prefix and told.days else ""
     slot = rule.slot if told.who == "我" or (itself and rule.slot in SHARED) else ""
-    fact = _fact(replace(rule, slot=slot), about_self(value, "自己"), f"{prefix}{shown}{said}。", told, saying)
+    fact = _fact(replace(rule, slot=slot), about_self(value, whom), f"{prefix}{shown}{said}。", told, saying)
     if not itself:
         fact = replace(fact, subject=told.name or told.who)
     if told.days:

@@ -61,6 +61,13 @@ _JUST: Final = re.compile(r"^((?:has|have|is|are) )?(?:actually )?(?:just|recent
 _RELATIVE: Final = re.compile(r"(?<!ed) (?:that|I|we|he|she) (?=\w)")
 """Where a clause begins that says more of a thing: a date behind it is not of the whole."""
 
+_OCCASION: Final = re.compile(
+    r"(?:^|[,;] )(?:and |but |so )?(?:when(?:ever)?|while|during|before|after|if|once|at|on|in (?!my (?:free|spare)\b))"
+    r"\b[^,;]{2,60},? $",
+    re.IGNORECASE,
+)
+"""What a habit behind it is bound to: "During the holidays, we usually bake"."""
+
 _CONDITIONAL: Final = frozenset(["if", "when", "whenever", "unless", "until"])
 
 
@@ -87,13 +94,14 @@ def english_facts(sentence: Sentence, saying: Saying) -> Iterator[Derived]:
     for clause in clauses(sentence, saying.day):
         if clause.cut == BLANK:  # what was quoted is a part that is missing now
             continue
+        occasion = _OCCASION.search(sentence.text[: clause.start - sentence.start])
         if clause.subject == "my":
             fact = _mine(clause, saying)
         else:
             if clause.name:
                 yield _named(clause, saying, clause.name)
             fact = _of_predicate(clause, saying)
-        if fact is not None:
+        if fact is not None and not (occasion and fact.attribute == "habit"):
             yield fact
 
 
