@@ -1,4 +1,4 @@
-"""What looking for leaks costs: time to build and to scan, memory, leaks missed, false ones.
+"""What looking for leaks costs: time to build and to scan, memory; in texts that share much; leaks missed, false ones.
 
     python bench/leaks.py [--bodies 10000] [--plants 10000] [--clean 10000]
 
@@ -59,6 +59,18 @@ def cost(bodies: int, texts: dict[str, list[str]]) -> None:
             print(f"  {kind:14} sha {sha:.2f} ms, fold {folding / sha:4.1f} ×, find {scan / sha:5.1f} ×, {found} found")
 
 
+def shared(texts: dict[str, list[str]]) -> None:
+    rng = random.Random(5)  # noqa: S311 - a repeatable draw
+    for kind, pieces in texts.items():
+        drawn = rng.sample(pieces, min(230, len(pieces)))
+        index = LeakIndex({str(number): piece for number, piece in enumerate(drawn[:200])})
+        for name, some in (("stored ones", drawn[:30]), ("others", drawn[200:])):
+            if text := "\n".join(some):
+                scan, found = best_ms(lambda text=text, index=index: index.find(text), rounds=5), len(index.find(text))
+                size = len(text.encode()) / 1e3
+                print(f"shared     {kind}, {name}: {size:.0f} KB in {scan:.0f} ms, {found} found")
+
+
 def planted(texts: dict[str, list[str]], count: int) -> None:
     rng = random.Random(2)  # noqa: S311 - a repeatable draw
     values = {f"{kind}{n}": piece for kind, pieces in texts.items() for n, piece in enumerate(pieces[:200:2])}
@@ -91,6 +103,7 @@ def main() -> None:
     words = [random_words(rng, 2000) for _ in range(400)]
     texts = log_texts(Path(folder)) if folder else {"words": words}
     cost(asked.bodies, texts)
+    shared(texts)
     planted(texts, asked.plants)
     clean(texts, asked.clean)
 
