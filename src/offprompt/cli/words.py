@@ -152,6 +152,13 @@ CHINESE: Final = {
     "slots held": "槽位数",
     "memories held": "记忆数",
     "sessions held": "会话数",
+    "embedder": "向量模型",
+    "all": "全部",
+    "category": "类别",
+    "questions": "问题",
+    "metric": "指标",
+    "corpora": "个语料",
+    "left out without evidence": "因无证据而略去",
 }
 
 

@@ -67,13 +67,19 @@ class DataSet:
 def read(folder: Path) -> list[DataSet]:
     """The data sets in a folder, known by their files; MADial gives one for each language.
 
-    Raises   UsageError if the folder holds none of them.
+    Raises   UsageError if the folder holds none of them, or its files are not as their makers publish them.
     """
-    found = [
-        *(_locomo(path) for path in sorted(folder.glob("locomo*.json"))),
-        *(_madial(folder, path) for path in sorted(folder.glob("MADial-Bench-*-dialogue.json"))),
-        *([_bfcl(folder)] if (folder / "questions.jsonl").exists() else []),
-    ]
+    try:
+        found = [
+            *(_locomo(path) for path in sorted(folder.glob("locomo*.json"))),
+            *(_madial(folder, path) for path in sorted(folder.glob("MADial-Bench-*-dialogue.json"))),
+            *([_bfcl(folder)] if (folder / "questions.jsonl").exists() else []),
+        ]
+    except (LookupError, TypeError, ValueError, OSError) as exc:
+        raise UsageError(
+            f"the data set in {str(folder)!r} is not as its makers publish it ({type(exc).__name__}: {exc}); "
+            "fetch its files again"
+        ) from exc
     if not found:
         raise UsageError(
             f"{str(folder)!r} holds no data set that is known: locomo*.json, MADial-Bench-*-dialogue.json with its "
