@@ -6,6 +6,7 @@ import unicodedata
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
+from typing import Final, TypeAlias
 
 from offprompt.errors import ScopeError
 
@@ -20,12 +21,6 @@ def clean_id(kind: str, value: object) -> str:
     """
     if not isinstance(value, str):
         raise ScopeError(f"the {kind} id {value!r} is not text; pass a str such as {kind}={str(value)!r}")
-    return _clean_text(kind, value)
-
-
-@lru_cache(maxsize=1024)
-def _clean_text(kind: str, value: str) -> str:
-    # Records are read by the thousand, and name the same few ids.
     text = unicodedata.normalize("NFC", value)
     try:
         size = len(text.encode("utf-8"))
@@ -38,6 +33,29 @@ def _clean_text(kind: str, value: str) -> str:
             f"the {kind} id {text[:40]!r} has control characters or spaces at its ends; ids are printable text"
         )
     return text
+
+
+Ids: TypeAlias = tuple[str, str | None, str | None, str | None]
+
+
+def _clean(app: str, user: str | None, agent: str | None, session: str | None, *, shared: bool) -> Ids:
+    """The ids of a scope, each checked, and all together."""
+    ids = [
+        None if value is None else clean_id(kind, value)
+        for kind, value in zip(SCOPE_IDS, (user, agent, session), strict=True)
+    ]
+    if ids == [None, None, None] and not shared:
+        raise ScopeError(
+            'no scope: say whose memory it is, e.g. scope(user="alice") or --user alice '
+            "(or set OFFPROMPT_USER); for what everyone may read: scope(shared=True) or --shared"
+        )
+    if ids != [None, None, None] and shared:
+        raise ScopeError("shared=True stands alone: leave out user, agent and session, or leave out shared")
+    return (clean_id("app", app), *ids)  # pyright: ignore[reportReturnType] - three of them
+
+
+_known: Final = lru_cache(maxsize=1024)(_clean)
+"""Records are read by the thousand, and name the same few scopes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +72,12 @@ class Scope:
     shared: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "app", clean_id("app", self.app))
-        given = 0
-        for kind in SCOPE_IDS:
-            value = getattr(self, kind)
-            if value is not None:
-                object.__setattr__(self, kind, clean_id(kind, value))
-                given += 1
-        if not given and not self.shared:
-            raise ScopeError(
-                'no scope: say whose memory it is, e.g. scope(user="alice") or --user alice '
-                "(or set OFFPROMPT_USER); for what everyone may read: scope(shared=True) or --shared"
-            )
-        if given and self.shared:
-            raise ScopeError("shared=True stands alone: leave out user, agent and session, or leave out shared")
+        given = (self.app, self.user, self.agent, self.session)
+        is_text = all(value is None or type(value) is str for value in given)  # others may not be hashable
+        clean = (_known if is_text else _clean)(*given, shared=self.shared)
+        if clean != given:
+            for kind, value in zip(("app", *SCOPE_IDS), clean, strict=True):
+                object.__setattr__(self, kind, value)
 
     @property
     def key(self) -> tuple[str, str, str, str]:
