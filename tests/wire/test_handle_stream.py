@@ -40,8 +40,26 @@ def cut(text: str, places: list[int]) -> list[str]:
     return [text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
 
 
-MARKS = [*"[]{}【】［］:：#/\\ *`mMeｍＥ\n城x", JOINER, JOINER * 2, "mem", "[[", "[[mem:", "]]", " " * 15, "  "]
-HANDLES = ["[[mem:city]]", "【【mem：城市】】", "{{ MEM:order#/items/0/sku }}", "[[mem:secret]]", "[[mem:nobody]]"]
+MARKS = [
+    *"[]{}【】［］:：#/\\ *`mMeｍＥ\n城x",
+    JOINER,
+    JOINER * 2,
+    "\u200f",
+    "mem",
+    "[[",
+    "[[mem:",
+    "]]",
+    " " * 15,
+    "  ",
+]
+HANDLES = [
+    "[[mem:city]]",
+    "[[\u200fmem:city\u2069]]",
+    "【【mem：城市】】",
+    "{{ MEM:order#/items/0/sku }}",
+    "[[mem:secret]]",
+    "[[mem:nobody]]",
+]
 ODD = ["[[mem:@ab12]]", "[[mem:**city**]]", "[[mem:quote]]", f"[{JOINER}[mem:city]]", "[[mem:a b]]", "[[mem:ci", "ty]]"]
 PIECES = st.sampled_from([*MARKS, *HANDLES, *ODD])
 TEXTS = st.lists(PIECES, max_size=14).map("".join)

@@ -102,6 +102,9 @@ def test_a_handle_of_nothing_is_not_written() -> None:
             "[[mem:`city`]]",
         ),
         *('[[mem:"city"]]', "[[mem:“city”]]", "[［mem:city］]", "[[mem:city}}", "[[mem:ci\u200bty]]", "[[\nmem:city]]"),
+        # What right-to-left text brings along: marks of direction, isolates, embeddings.
+        *("[[mem:city\u200f]]", "[[\u200emem:city]]", "[[mem\u061c:\u061ccity]]", "[[mem:\u2067city\u2069]]"),
+        *("[[\u202bmem:city\u202c]]", "[[\u200bmem:\ufeffcity]]", "[[mem:\u2060city]]", "[[\u2066mem\u2069:city]]"),
     ],
 )
 def test_damage_with_a_clear_meaning_is_understood(damaged: str) -> None:
@@ -118,6 +121,7 @@ def test_damage_with_a_clear_meaning_is_understood(damaged: str) -> None:
         ("[[mem:order＃／items/0]]", "order", "/items/0"),
         ("[[mem:order#items/0]]", "order", "/items/0"),
         ("[[mem:order#/50%]]", "order", "/50%"),
+        ("[[mem:order#/items\u200f]]", "order", "/items"),
         ("[[mem:order#/%FF]]", "order", "/%FF"),
         ("[[mem:order # /a ]]", "order", "/a"),
         ("【【mem：回复风格】】", "回复风格", ""),

@@ -24,9 +24,15 @@ MAX_BODY_CHARS: Final = 1200
 MAX_GAP_CHARS: Final = 16
 """Spaces and emphasis before and after `mem`; with more it is no handle, so that a stream holds back little."""
 
+INVISIBLE: Final = (
+    "\u00ad\u061c\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
+    "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
+)
+"""What cannot be seen: soft hyphens, joiners, marks of direction. None is part of a name."""
+
 OPENING, CLOSING = r"\[［【{｛", r"\]］】}｝"
 LETTERS: Final = ("[mMｍＭ]", "[eEｅＥ]", "[mMｍＭ]")
-GAP: Final = rf"[\s*`]{{0,{MAX_GAP_CHARS}}}"
+GAP: Final = rf"[\s*`{INVISIBLE}]{{0,{MAX_GAP_CHARS}}}"
 BODY: Final = rf"[^{OPENING}{CLOSING}\n]{{0,{MAX_BODY_CHARS}}}"
 """The parts of a handle, as patterns: brackets, the three letters, what may stand around them, name and pointer."""
 
@@ -43,11 +49,11 @@ _ASCII_MARKS: Final = str.maketrans(
         "＿": "_",
         "．": ".",
         "＠": "@",
-        **dict.fromkeys("\u200b\u200c\u200d\ufeff\u00ad"),
+        **dict.fromkeys(INVISIBLE),
     }
 )
 EMPHASIS: Final = "*`"
-_TRIM: Final = " \t\r\u00a0\u3000*`\"'“”‘’"
+_TRIM: Final = " \t\r\u00a0\u3000*`\"'“”‘’" + INVISIBLE
 _PLAIN_IN_POINTER: Final = frozenset("/~_-.:,;=+@!$&()<>|?^")
 _INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
 
@@ -131,7 +137,8 @@ def find_handles(text: str) -> list[FoundHandle]:
     r"""The handles in a text, in order, also where a model damaged them and the meaning is clear.
 
     Clear    case, spaces, full-width letters and punctuation, 【【 and {{ for [[, emphasis, quotes or backticks around
-             the name, other hyphens, `\_`, `\/`, a pointer without its first slash. Not: a name that is no name.
+             the name, invisible characters (joiners, marks of direction), other hyphens, `\_`, `\/`, a pointer
+             without its first slash. Not: a name that is no name.
     """
     return [found for found in find_candidates(text) if found.name]
 
