@@ -189,6 +189,11 @@ def test_results_and_documents() -> None:
     assert SHAPE.kind(shell) == "tool"
     assert SHAPE.map_text(shell, lambda _: "hidden")["output"] == "hidden"
     assert not SHAPE.results(shell)[0].plain, "it never becomes a stub"
+    streams = {"stdout": "secret", "stderr": "no secret", "outcome": {"type": "exit", "exit_code": 0}}
+    ran: Message = {"type": "shell_call_output", "call_id": "s2", "output": [streams]}
+    assert SHAPE.text(ran) == "secret\nno secret"
+    assert SHAPE.map_text(ran, lambda _: "hidden")["output"] == [{**streams, "stdout": "hidden", "stderr": "hidden"}]
+    assert not SHAPE.results(ran)[0].plain, "it never becomes a stub"
     parts = [{"type": "input_text", "text": text} for text in ("a document", "Read this")]
     asked: Message = {"role": "user", "content": [*parts[:1], picture, *parts[1:]]}
     assert SHAPE.documents(asked) == [(0, "a document")]

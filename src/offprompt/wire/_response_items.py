@@ -13,7 +13,8 @@ OUTPUT: Final = "output"
 CALL: Final = "function_call"
 RESULT_END: Final = "_output"
 SYSTEM_ROLES: Final = ("system", "developer")
-TEXT_FIELDS: Final = ("text", "refusal")
+READ_FIELDS: Final = ("text", "stdout", "stderr")
+TEXT_FIELDS: Final = (*READ_FIELDS, "refusal")
 PARSED: Final = ("parsed", "parsed_arguments")
 """What the SDK's `responses.parse` adds to items and parts; the API does not take it back."""
 
@@ -81,7 +82,7 @@ def parts_in(item: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def texts_of(item: Mapping[str, Any]) -> list[str]:
     """An item's readable texts, in order; a refusal is none."""
-    return [part["text"] for part in parts_in(item) if isinstance(part.get("text"), str)]
+    return [part[key] for part in parts_in(item) for key in READ_FIELDS if isinstance(part.get(key), str)]
 
 
 def map_item(item: Message, change: TextMap) -> Message:
