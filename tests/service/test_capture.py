@@ -230,3 +230,18 @@ def test_what_is_forgotten_is_forgotten_in_the_profile_and_the_memories_too(talk
     two.turn("Where do I live?", "I do not know.")
     two.turn("Search", call("mem_search", query="where the user lives"), "Nothing.")
     assert "Oslo" not in two.sent
+
+
+def test_a_scope_that_is_cleared_leaves_no_text_in_the_process(clock: MovedClock) -> None:
+    with offprompt.open(":memory:", clock=clock) as mem:
+        ann, parts = mem.scope(user="ann"), mem.parts
+        one = Talk(ann.session("before", model="gpt-4o-mini"), "openai")
+        one.turn("My heron sleeps in the blue shed.", "Good night.")
+        watch = parts.watches.of(one.session.scope)
+        assert parts.memories.redacted.cache_info().currsize
+        ann.clear()
+        assert not parts.memories.redacted.cache_info().currsize
+        assert parts.watches.of(one.session.scope) is not watch
+        two = Talk(ann.session("after", model="gpt-4o-mini"), "openai")
+        two.turn("Where did my heron sleep?", "I do not know.")
+        assert "blue shed" not in two.sent

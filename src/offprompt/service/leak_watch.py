@@ -99,6 +99,12 @@ class LeakWatches:
                 self._by_scope.popitem(last=False)
             return watch
 
+    def drop(self, scope: Scope) -> None:
+        """Let go of the watches of a scope and of those below it: what they looked for was erased."""
+        with self._lock:
+            for kept in [each for each in self._by_scope if scope.holds(each)]:
+                del self._by_scope[kept]
+
 
 def newest(bodies: Iterable[Body]) -> list[Body]:
     """The newest bodies, `MAX_BODY_BYTES` of them at the most."""

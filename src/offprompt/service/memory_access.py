@@ -74,6 +74,12 @@ class MemoryAccess:
 
         return Memories(self.kit, scope)
 
+    def drop(self, scope: Scope) -> None:
+        """Let go of the texts that are kept in memory of a scope that was erased."""
+        self.redacted.cache_clear()
+        if self._kit is not None:
+            self._kit.index.drop(scope)
+
     def flush(self) -> None:
         """Store the uses that wait."""
         if self._kit is not None:

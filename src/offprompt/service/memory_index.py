@@ -141,6 +141,13 @@ class IndexCache:
             kept.update(store, scopes, self._embedder, now)
             yield kept
 
+    def drop(self, scope: Scope) -> None:
+        """Let go of all that was kept for queries which find memories of a scope, or of one below it."""
+        with self._lock:
+            for query, within in list(self._kept):
+                if scope.holds(query) or query.holds(scope) or scope in query.inherited():
+                    del self._kept[(query, within)]
+
     def near(self, store: MemoryStore, memory: Memory, indexed: Indexed) -> tuple[str, ...]:
         """Ids of live facts of exactly the memory's scope that say the same, the nearest first."""
         content = unpack(indexed.content)

@@ -173,6 +173,8 @@ class BoundScope:
             if not scope.session:
                 counts["memories"] += apply(parts.memories.store, EraseMemories(scope, within="subtree"))
             counts["sessions"] += parts.sessions.drop_sessions(scope=scope)
+            parts.watches.drop(scope)
+            parts.memories.drop(scope)
         return counts
 
 
