@@ -107,7 +107,8 @@ class Capture:
         places = {entry.key: at for at, entry in enumerate(chain)}
         known = conversation.chain(before) if before in conversation.by_key else []
         behind = max((places[entry.key] for entry in known if entry.key in places), default=-1)
-        turns = [each for each in _turns(chain, conversation, record) if places[each.reply.key] > behind]
+        since = _turn_start(chain, behind)
+        turns = [each for each in _turns(chain[since:], conversation, record) if places[each.reply.key] > behind]
         if not turns:
             return ()
         left = {entry.key for entry in known if entry.key not in places}
@@ -190,8 +191,15 @@ def _message_of(memory: Memory) -> str:
     return str(memory.metadata.get("message", ""))
 
 
+def _turn_start(chain: Sequence[JournalEntry], at: int) -> int:
+    """The place of the user's words of the turn in which a place lies, or which begins behind it."""
+    while at > 0 and not (chain[at].kind == "user" and chain[at - 1].kind != "user"):
+        at -= 1
+    return max(at, 0)
+
+
 def _turns(chain: Sequence[JournalEntry], conversation: Conversation, record: SessionRecord) -> Iterator[PastTurn]:
-    """The turns of a branch that are over and whose last reply was absorbed here, in order."""
+    """The turns of a branch, or of its end, that are over and whose last reply was absorbed here, in order."""
     groups: list[list[JournalEntry]] = []
     for entry in chain:
         if entry.kind == "user" and (not groups or groups[-1][-1].kind != "user"):

@@ -24,6 +24,7 @@ _ADVICE: Final = re.compile(
     r"(?![^\W_])"
     r"|帮我|给我|教我|请|应该|该|怎样|怎么办|如何|才能|能不能|可以|需要|如果"
 )
+_REQUEST: Final = re.compile(r"(?<![^\W_])(?:tell|remind|show) (?:me|us)(?![^\W_])|告诉我|提醒我")
 _SENTENCES: Final = re.compile(r"[^.!?。\n;；]+[.!?。\n;；]*")
 
 
@@ -45,7 +46,10 @@ def asks_of_oneself(text: str) -> bool:
     """
     sentences = _SENTENCES.findall(unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'"))
     return any(
-        _QUESTION.search(each) and _SELF.search(each) and not _OTHER.search(each) and not _ADVICE.search(each)
+        _QUESTION.search(each)
+        and _SELF.search(_REQUEST.sub(" ", each))
+        and not _OTHER.search(each)
+        and not _ADVICE.search(each)
         for each in sentences
     )
 
