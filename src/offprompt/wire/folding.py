@@ -18,10 +18,19 @@ _DOUBLE_PERCENT: Final = re.compile(rb"%(?:25)+(?=[0-9a-fA-F]{2})")
 _UNICODE_ESCAPES: Final = re.compile(rb"\\[uU][0-9a-fA-F]{4}(?:\\+[uU][0-9a-fA-F]{4})*")
 _SHORT_ESCAPE: Final = re.compile(rb"\\[ntrfbNTRFB]")
 _FULL_WIDTH: Final = re.compile(rb"\xef(?:\xbc[\x85\x8b\x8d-\x99\xa0-\xba\xbc\xbf]|\xbd[\x81-\x9a])")
-_SPACES: Final = tuple(chr(code) for code in (0xA0, 0x200B, 0x200C, 0x200D, 0x202F, 0x2060, 0xFEFF))
-_WIDE_SPACE: Final = "\u3000"
+# Spaces and dashes beside those of ASCII, and what cannot be seen: joiners, soft hyphens, marks of direction, variation
+# selectors; by the byte they begin with. Those of scripts that begin with the same byte are looked for one by one.
+_UNSEEN: Final = {
+    b"\xc2": re.compile(rb"\xc2[\xa0\xad]"),
+    b"\xe2": re.compile(rb"\xe2(?:\x80[\x80-\x95\xa8-\xaf]|\x81[\x9f-\xaf]|\x88\x92)"),
+    b"\xef": re.compile(rb"\xef(?:\xb8[\x80-\x8f]|\xbb\xbf)"),
+}
+_UNSEEN_LETTERS: Final = ("\u061c", "\u3000")
 _ESCAPE: Final = re.compile(r"\\+[uU][0-9a-fA-F]{4}|\\+[ntrfbNTRFB]|%(?:25)*[0-9a-fA-F]{2}")
+# What is composed with the letter before it: accents, hamza and madda, marks of kana, vowels of Korean.
 _COMBINING: Final = (b"\xcc", b"\xcd")
+_COMBINING_LETTERS: Final = ("\u0653", "\u0654", "\u0655", "\u3099", "\u309a")
+_VOWEL: Final = re.compile(rb"\xe1\x85[\xa1-\xb5]")
 
 
 def _table() -> bytes:
@@ -51,17 +60,15 @@ def fold(text: str, raw: bytes | None = None) -> bytes:
     """
     if raw is None:
         raw = text.encode("utf-8", "surrogatepass")
-    spaceless = _spaceless(text, raw)
-    if spaceless is not text:
-        raw = spaceless.encode("utf-8", "surrogatepass")
+    own = raw
     if _may_stand(raw, b"%", _HEX):
         raw = _PERCENT.sub(_unpercented, raw)
-    if b"\\" in raw:
-        if _may_stand(raw, b"\\", b"uU"):
-            raw = _UNICODE_ESCAPES.sub(_unescaped, raw)
-        raw = _SHORT_ESCAPE.sub(b"", raw)
+    if _may_stand(raw, b"\\", b"uU"):
+        raw = _UNICODE_ESCAPES.sub(_unescaped, raw)
     if not raw.isascii():
-        raw = _plain_letters(raw)
+        raw = _plain_letters(text if len(raw) == len(own) else raw.decode("utf-8", "surrogateescape"), raw)
+    if b"\\" in raw:
+        raw = _SHORT_ESCAPE.sub(b"", raw)
     return raw.translate(_FOLD, _DROPPED)
 
 
@@ -79,21 +86,19 @@ def _may_stand(raw: bytes, mark: bytes, after: bytes) -> bool:
     return True
 
 
-def _spaceless(text: str, raw: bytes) -> str:
-    """Without the spaces that ASCII does not have."""
-    if len(raw) == len(text):
-        return text
-    for space in _SPACES:
-        if space in text:
-            text = text.replace(space, "")
-    # Looking for it takes longer than for the others, since its last byte is 0.
-    if b"\xe3" in raw and _WIDE_SPACE in text:
-        text = text.replace(_WIDE_SPACE, "")
-    return text
-
-
-def _plain_letters(raw: bytes) -> bytes:
-    if any(lead in raw for lead in _COMBINING):
+def _plain_letters(text: str, raw: bytes) -> bytes:
+    """text: the same, for what is found faster there."""
+    for lead, unseen in _UNSEEN.items():
+        if lead in raw:
+            raw = unseen.sub(b"", raw)
+    for letter in _UNSEEN_LETTERS:
+        if letter in text:
+            raw = raw.replace(letter.encode(), b"")
+    if (
+        any(lead in raw for lead in _COMBINING)
+        or any(letter in text for letter in _COMBINING_LETTERS)
+        or (b"\xe1" in raw and _VOWEL.search(raw))
+    ):
         raw = unicodedata.normalize("NFC", raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     if _may_stand(raw, b"\xef", b"\xbc\xbd"):
         raw = _FULL_WIDTH.sub(_narrowed, raw)
@@ -120,7 +125,7 @@ class Places:
     """From offsets in the folded form back to characters of the text. Built when something is found: O(n) once."""
 
     BLOCK: Final = 256
-    _SAFE: Final = re.compile(r"(?<![\\%0-9A-Fa-fu])[^\W\d_]|\n ")
+    _SAFE: Final = re.compile(r"(?<![\\%0-9A-Fa-fu])(?![\u1160-\u11ff])[^\W\d_]|\n ")
     # Where all is escaped: before an escape of a character's first byte that is no combining mark, and none half done.
     _ESCAPED: Final = re.compile(
         r"(?<!%5C)(?<!%5c)%(?:25)*(?!25)(?:[0-7DdEeFf]|[Cc](?![CcDd]))[0-9a-fA-F]|(?<!\\)\\+[uU](?![dD][c-fC-F])"
