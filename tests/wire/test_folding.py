@@ -50,6 +50,7 @@ def test_a_value_in_long_runs_of_escapes_is_found_where_it_stands(escape: Callab
 
 EMOJI = "暗号👨\u200d👩\u200d👧\u200d👦🔑🐘🌊🔥🎲🎯🍀🏮👩\u200d🚀"
 KOREAN = "비밀번호는 파란 코끼리 일곱 마리 그리고 흰 고래"
+PATH = "the key is in C:\\ backup\\ notes\\ roof of the house"
 KANA = "パスワードはガラスの蛙と銀のペンギンです"
 SPELLED: dict[str, tuple[str, Callable[[str], str]]] = {
     "joiners in JSON": (EMOJI, lambda text: base64(json_once(text))),
@@ -58,6 +59,7 @@ SPELLED: dict[str, tuple[str, Callable[[str], str]]] = {
     "isolates": (KOREAN, "\u2069\u2067".join),
     "soft hyphens": (CHINESE, "\u00ad".join),
     "thin spaces": (ENGLISH, lambda text: text.replace(" ", "\u2009")),
+    "wide spaces behind backslashes": (PATH, lambda text: text.replace(" ", "\u3000")),
     "wide spaces, escaped": (ENGLISH, lambda text: once(text.replace(" ", "\u3000"))),
     "en dashes": (ENGLISH, lambda text: text.replace("-", "\u2013")),
     "hyphens that do not break": (ENGLISH, lambda text: text.replace("-", "\u2011")),

@@ -60,15 +60,17 @@ def fold(text: str, raw: bytes | None = None) -> bytes:
     """
     if raw is None:
         raw = text.encode("utf-8", "surrogatepass")
-    own = raw
+    own = len(raw)
     if _may_stand(raw, b"%", _HEX):
         raw = _PERCENT.sub(_unpercented, raw)
     if _may_stand(raw, b"\\", b"uU"):
         raw = _UNICODE_ESCAPES.sub(_unescaped, raw)
-    if not raw.isascii():
-        raw = _plain_letters(text if len(raw) == len(own) else raw.decode("utf-8", "surrogateescape"), raw)
+    if len(raw) < own and not raw.isascii():
+        text = raw.decode("utf-8", "surrogateescape")
     if b"\\" in raw:
         raw = _SHORT_ESCAPE.sub(b"", raw)
+    if not raw.isascii():
+        raw = _plain_letters(text, raw)
     return raw.translate(_FOLD, _DROPPED)
 
 
