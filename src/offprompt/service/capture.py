@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from offprompt.errors import OffpromptError
 from offprompt.protocols import apply
 from offprompt.records import (
     MAX_MEMORY_CHARS,
@@ -88,14 +89,14 @@ class Capture:
     def run(self, turn: Turn, record: SessionRecord, conversation: Conversation) -> tuple[Remembered, ...]:
         """What became of the turns that are over and not captured yet; a trouble is among the turn's warnings.
 
-        Raises   nothing: a reply that was paid for is worth more than its memory.
+        Trouble of store or embedder raises nothing: a reply that was paid for is worth more than its memory.
         """
         target = captured_scope(self.scope)
         if self.what == "off" or target is None or not record.tail:
             return ()
         try:
             return self._run(turn, record, conversation, target)
-        except Exception as exc:  # noqa: BLE001 - whatever it is, the reply goes to the application
+        except OffpromptError as exc:
             log.warning("a turn of session %r was not captured: %s", self.scope.session, exc)
             turn.warnings.append(f"{LATER}: {exc}")
             return ()

@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
+from offprompt.errors import OffpromptError
 from offprompt.recall.telling import telling_words, words_with
 from offprompt.recall.text import snippet
 from offprompt.records import Hit as MemoryHit
@@ -54,7 +55,7 @@ class MemoryRecaller:
             if not has_memories(self.turn):
                 return []
             found = self._found(text, before, held)
-        except Exception as exc:  # noqa: BLE001 - whatever it is, the request goes out
+        except OffpromptError as exc:
             log.warning("nothing was recalled in session %r: %s", self.turn.scope.session, exc)
             self.turn.warnings.append(f"memories were not searched for this turn: {exc}")
             return []
