@@ -100,6 +100,29 @@ def test_a_secret_does_not_go_out_because_the_store_is_away() -> None:
     Provider("openai").take(request)
 
 
+def test_a_secret_does_not_go_out_where_the_session_is_opened_anew_for_each_request() -> None:
+    clock = MovedClock(1_800_000_000.0)
+    store = BreakableStore(clock)
+    mem = Offprompt(parts_of(store, clock))
+    ann = mem.scope(user="ann")
+    ann.write("api_key", "Zx9-hunter2-qwerty")
+
+    def opened_anew() -> Session:
+        return ann.session("s1", model="gpt-4o-mini")
+
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "look"}]
+    opened_anew().prepare(messages)
+    reply = opened_anew().absorb(call_reply("env", "{}"))
+    messages += [*reply.messages, {"role": "tool", "tool_call_id": "c1", "content": "KEY=Zx9-hunter2-qwerty"}]
+    before = opened_anew().prepare(messages)
+    messages += opened_anew().absorb(text_reply("I see.")).messages
+    messages.append({"role": "user", "content": "again"})
+    store.broken = True
+    request = opened_anew().prepare(messages)
+    assert request["messages"][: len(before["messages"])] == before["messages"]
+    assert "hunter2" not in str(request)
+
+
 def test_memory_calls_are_told_that_memory_is_not_there_and_client_calls_still_run() -> None:
     store = BreakableStore(MovedClock(1_800_000_000.0))
     session = opened(store)

@@ -6,10 +6,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from offprompt.records import Body, Scope
 from offprompt.wire.leaks import Leak, LeakIndex
+
+if TYPE_CHECKING:
+    from offprompt.service.trouble import Known
 
 MAX_WATCHES: Final = 32
 MAX_BODY_BYTES: Final = 500_000
@@ -28,6 +31,8 @@ class Watched:
 class LeakWatch:
     """Values and bodies of one session in two indexes: what tools may not say, and what only they may.
 
+    last   what was known of the session when the store last answered: a store that fails then keeps no secret less,
+           also where the application opens the session anew for each request.
     Cost   the first search builds the indexes, under 1 µs a byte; later ones take in what is new or has changed.
     Safe for use by several threads.
     """
@@ -38,6 +43,7 @@ class LeakWatch:
         self._known: dict[str, Watched] = {}
         self._values: Mapping[str, Watched] | None = None
         self.has_bodies = False
+        self.last: Known | None = None
 
     def find(self, text: str, values: Mapping[str, Watched], *, ours: bool = False) -> list[Leak]:
         """The values in a text; ours: text that Offprompt added, where those of tools and bodies count too."""

@@ -70,7 +70,7 @@ class Session:
             except BackendError as exc:
                 if self._kit.settings.on_trouble == "raise":
                     raise
-                return self._without.request(given, exc)
+                return self._without.request(given, self._kit.watches.of(self.scope).last, exc)
             self._without.cause = ""
             return request
 
@@ -108,7 +108,7 @@ class Session:
         self._commit(self._reminded(record, prepared.change))
         if prepared.recalled:
             self._kit.memories.kit.uses.add(*prepared.recalled)
-        self._without.known = Known(self._conversation, prepared.change.record, turn.scrubber)
+        self._kit.watches.of(self.scope).last = Known(self._conversation, prepared.change.record, turn.scrubber)
         self._without.language = turn.language
         return prepared.request
 

@@ -33,42 +33,42 @@ class Known:
 class WithoutMemory:
     """Requests and replies of a session whose store does not answer.
 
-    known    what this process knew of the session when the store last answered: messages that were sent go as they
-             were, tool results that are new are scrubbed of the secrets known then, the head stays. Without it the
-             client's messages go as they are. Nothing is stored, nothing is resolved; calls of memory are told that
-             it is not there.
+    Nothing is stored, nothing is resolved; calls of memory are told that it is not there.
     """
 
     shape: Shape
     options: SessionOptions
-    known: Known | None = None
     language: Language = "en"
     cause: str = ""
     added: list[Message] = field(default_factory=list[Message])
 
-    def request(self, messages: Sequence[Message], cause: Exception) -> dict[str, Any]:
-        """The request without memory; `cause` comes back in the reply's warnings."""
+    def request(self, messages: Sequence[Message], known: Known | None, cause: Exception) -> dict[str, Any]:
+        """The request without memory; `cause` comes back in the reply's warnings.
+
+        known    what this process knew of the session when the store last answered: messages that were sent go as
+                 they were, tool results that are new are scrubbed of the secrets known then, the head stays. Without
+                 it the client's messages go as they are.
+        """
         self.cause = f"memory is not available, this request went without it: {cause}"
         log.warning("%s", self.cause)
         system, rest = self.shape.split_system(messages, self.options.system)
-        head = self.known.record.head if self.known is not None and self.known.record.head is not None else Head()
-        tools = [*self.options.tools, *head.tools]
-        return self.shape.request(Outgoing(self.options.model, system, head.text, tools, self._sent(rest)))
+        head = known.record.head if known is not None and known.record.head is not None else Head()
+        sent = rest if known is None else self._sent(rest, known)
+        return self.shape.request(
+            Outgoing(self.options.model, system, head.text, [*self.options.tools, *head.tools], sent)
+        )
 
-    def _sent(self, rest: Sequence[Message]) -> Sequence[Message]:
+    def _sent(self, rest: Sequence[Message], known: Known) -> Sequence[Message]:
         """The messages as they go out: frozen forms of those that were sent, new ones without known secrets."""
-        if self.known is None:
-            return rest
-        known = self.known
-        placed = [self._scrubbed(each) for each in known.conversation.place(rest, known.record.used_at)]
+        placed = [self._scrubbed(each, known.scrubber) for each in known.conversation.place(rest, known.record.used_at)]
         newest = max((each.entry.turn for each in placed if each.entry.kind == "user"), default=0)
         forms = Forms.of_turn(known.record, newest)
         return [message for group in rendered(placed, range(len(placed)), self.shape, forms) for message in group]
 
-    def _scrubbed(self, placed: Placed) -> Placed:
-        if not placed.new or placed.entry.kind not in ("tool", "assistant") or self.known is None:
+    def _scrubbed(self, placed: Placed, scrubber: Scrubber) -> Placed:
+        if not placed.new or placed.entry.kind not in ("tool", "assistant"):
             return placed
-        scrubber, shape = self.known.scrubber, self.shape
+        shape = self.shape
         message = shape.map_text(placed.message, lambda text: scrubber.scrub(text)[0])
         calls = {call.call_id: scrubber.arguments(call.arguments)[0] for call in shape.calls(message) if call.call_id}
         message = shape.with_arguments(message, calls)
