@@ -177,6 +177,19 @@ def test_the_same_call_in_two_turns_stays_two_after_an_edit(talk: NewTalk, alice
     )
 
 
+def test_a_call_that_was_not_run_keeps_its_answer_behind_an_edit(talk: NewTalk, wire: Wire) -> None:
+    one = talk()
+    one.turn("Hello", "Hi.")
+    reply = one.turn("Look", calls(call("look", "c1", text="x"), call("look", "c2", text="[[mem:nobody]]")))
+    assert [each.call_id for each in reply.tool_calls] == ["c1"]
+    one.messages += result(wire, ("c1", "fine"))
+    one.go("Seen.")
+    one.messages[0] = {"role": "user", "content": "Good day"}
+    one.requests.clear()
+    one.turn("Thanks", "Welcome.")
+    assert "not run: " in one.sent
+
+
 def test_absorbing_once_more_changes_nothing(talk: NewTalk, wire: Wire, alice: BoundScope) -> None:
     one = talk()
     one.messages.append({"role": "user", "content": "Save two things, forget one"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -139,8 +139,9 @@ class Conversation:
             if signature:
                 if self.answers(each.entry.key):
                     heard.add(signature)
-                ours = self._ours(each.entry, message)
-                placed += self._left_out(each.entry, ours, messages[index + 1 :], at)
+                held = self._held(messages[index + 1 :])
+                ours = self._ours(each.entry, message, held)
+                placed += self._left_out(each.entry, ours, held, at)
             elif each.entry.kind == "user":
                 heard, ours, repeated = set[str](), {}, False
         return placed
@@ -163,24 +164,30 @@ class Conversation:
             return kind == "tool" and all(call_id in self._by_id for call_id in ids)
         return identity(message) in self._in_text
 
-    def _ours(self, entry: JournalEntry, message: Message) -> dict[str, JournalEntry]:
-        """Our answers to an assistant message, by call id; to one that we do not know again, to its memory calls."""
-        known = self.answers(entry.key)
-        if known:
-            return {result.call_id: each for each in known for result in self.shape.results(dict(each.message))}
-        calls = [call for call in self.shape.calls(message) if call.name in MEMORY_ACTIONS]
-        return {call.call_id: self._by_id[call.call_id] for call in calls if call.call_id in self._by_id}
-
-    def _left_out(
-        self, entry: JournalEntry, ours: Mapping[str, JournalEntry], rest: Sequence[Message], at: float
-    ) -> list[Placed]:
-        """Our answers to an assistant message that the client's messages do not hold."""
+    def _held(self, rest: Sequence[Message]) -> set[str]:
+        """The ids of the calls whose results stand directly behind an assistant message."""
         held: set[str] = set()
         for message in rest:
             ids = {result.call_id for result in self.shape.results(message)}
             if not ids:
                 break
             held |= ids
+        return held
+
+    def _ours(self, entry: JournalEntry, message: Message, held: Container[str]) -> dict[str, JournalEntry]:
+        """Our answers to an assistant message, by call id; to one that we do not know again, to its memory calls and
+        to those without a result, which were not run.
+        """
+        known = self.answers(entry.key)
+        if known:
+            return {result.call_id: each for each in known for result in self.shape.results(dict(each.message))}
+        calls = [each for each in self.shape.calls(message) if each.name in MEMORY_ACTIONS or each.call_id not in held]
+        return {each.call_id: self._by_id[each.call_id] for each in calls if each.call_id in self._by_id}
+
+    def _left_out(
+        self, entry: JournalEntry, ours: Mapping[str, JournalEntry], held: set[str], at: float
+    ) -> list[Placed]:
+        """Our answers to an assistant message that the client's messages do not hold."""
         placed: list[Placed] = []
         parent = entry.key
         for answer in {each.key: each for each in ours.values()}.values():
