@@ -15,10 +15,12 @@ from offprompt.testing.scripted import UNKNOWN
 from offprompt.testing.stand_ins import Caller, Reader, slot_of
 from offprompt.testing.strict import Delivery, StrictUpstream
 from offprompt.testing.strict_replies import Said
+from offprompt.wire.shapes import Wire
 from tests.long.hands import Hand
 from tests.long.plan import Planned
-from tests.long.watch import Watch, Wire
+from tests.long.watch import Watch
 from tests.service.talk import flat, result
+from tests.service.test_session_streams import text_of
 
 TOKEN = "tok 7R2w Kd93 mXq8 Vb41"  # noqa: S105 - made up
 STREAMED_EVERY = 3
@@ -199,7 +201,7 @@ class Play:
         chunks = list(self.upstream(**sent, **more, stream=True))
         self._spoken()
         reply, out = hand.absorb_stream(chunks)
-        assert _streamed_text(out, self.wire) == reply.text
+        assert text_of(out) == reply.text
         return reply
 
     def _spoken(self) -> None:
@@ -217,19 +219,8 @@ def _counted(usage: Mapping[str, int]) -> int:
     """What the provider counted as input."""
     if "prompt_tokens" in usage:
         return usage["prompt_tokens"]
-    return usage["input_tokens"] + usage["cache_creation_input_tokens"] + usage["cache_read_input_tokens"]
+    return usage["input_tokens"] + sum(usage.get(f"cache_{each}_input_tokens", 0) for each in ("creation", "read"))
 
 
 def _text(arguments: Mapping[str, Any] | str) -> str:
     return arguments if isinstance(arguments, str) else flat(dict(arguments))
-
-
-def _streamed_text(chunks: Sequence[dict[str, Any]], wire: Wire) -> str:
-    """The text that the application got piece by piece."""
-    if wire == "openai":
-        choices: list[dict[str, Any]] = []
-        for chunk in chunks:
-            choices += chunk.get("choices") or []
-        return "".join(str(choice["delta"].get("content") or "") for choice in choices)
-    parts: list[dict[str, Any]] = [chunk.get("delta") or chunk.get("content_block") or {} for chunk in chunks]
-    return "".join(str(part.get("text", "")) for part in parts if part.get("type") in ("text", "text_delta"))

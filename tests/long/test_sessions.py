@@ -21,14 +21,19 @@ from offprompt.testing.stand_ins import Caller, Reader
 from offprompt.testing.strict import StrictUpstream
 from offprompt.wire.prices import builtin_sheets, sheet_for
 from offprompt.wire.profiles import SHAPES
+from offprompt.wire.shapes import Wire
 from tests.long.hands import OtherHand, OwnHand
 from tests.long.plan import Language, Planned, planned, stated_before
 from tests.long.play import TOKEN, Model, Play
-from tests.long.watch import Watch, Wire
+from tests.long.watch import Watch
 from tests.service.canary import STORED, forms, plant
 from tests.service.talk import MODELS, tool
 
-CONTEXT = {"openai": 128_000, "anthropic": 200_000}
+CONTEXT = {"openai": 128_000, "anthropic": 200_000, "responses": 400_000}
+THINKING: dict[Wire, dict[str, Any]] = {
+    "anthropic": {"thinking": {"type": "enabled", "budget_tokens": 2048}},
+    "responses": {"include": ["reasoning.encrypted_content"]},
+}
 STAND_INS = {"reader": Reader, "caller": Caller, "mangler": Mangler}
 
 
@@ -56,6 +61,8 @@ RUNS = (
     Run("anthropic", "caller", "zh", "auto"),
     Run("anthropic", "mangler", "en", "after_use+window"),
     Run("anthropic", "caller", "en", "auto", binding=True),
+    Run("responses", "mangler", "en", "stubs+window"),
+    Run("responses", "caller", "zh", "after_use+window"),
     Run("openai", "caller", "zh", "after_use+window", processes=True),
     Run("openai", "caller", "en", "auto"),
 )
@@ -133,9 +140,10 @@ def started(
     }
     scope = memory.scope(user="ann")
     session = scope.session(session_id, **options)
-    speaker = Model(STAND_INS[run.stand_in](run.wire), thinks=run.binding)
+    thinks = run.binding or run.wire == "responses"
+    speaker = Model(STAND_INS[run.stand_in](run.wire), thinks=thinks)
     sheet = sheet_for(model, builtin_sheets())
-    thinking = {"thinking": {"type": "enabled", "budget_tokens": 2048}} if run.binding else {}
+    thinking = THINKING[run.wire] if thinks else {}
     return Play(
         run.wire,
         memory,

@@ -6,17 +6,16 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.records import LedgerEntry, SessionRecord, as_list
 from offprompt.testing.scripted import OURS
 from offprompt.wire.profiles import SHAPES
+from offprompt.wire.shapes import Wire
 from offprompt.wire.sizes import message_size, messages_size, tools_size
 from tests.service.canary import found
-from tests.service.talk import flat, newest_user
-
-Wire = Literal["openai", "anthropic"]
+from tests.service.talk import flat, messages_of, newest_user
 
 FRAME = re.compile(r"<memory [^>\n]*>\n.*?\n</memory [^>\n]*>", re.DOTALL)
 STUB = re.compile(r"\[\[mem:(@[^\]#]+)\]\]")
@@ -70,7 +69,7 @@ class Watch:
         self._values_where_shown(request, record, pending)
         assert pending.leaked == ()
         self._sums(request, pending)
-        self.bodies.update(STUB.findall(flat(request["messages"])))
+        self.bodies.update(STUB.findall(flat(messages_of(request))))
         self.figures.whole.append(self._whole(given, pending))
         self._last, self._turn = request, record.turn
 
@@ -80,7 +79,7 @@ class Watch:
             return
         for part in ("tools", "system"):
             assert _bytes(self._last.get(part)) == _bytes(request.get(part)), f"{part} changed"
-        old, new = self._last["messages"], request["messages"]
+        old, new = messages_of(self._last), messages_of(request)
         end = len(old) if record.turn == self._turn else newest_user(old, self.wire)
         if pending.cut:
             self._after_cut(old[:end], new)
@@ -105,7 +104,7 @@ class Watch:
     def _no_canary(self, request: dict[str, Any]) -> None:
         """No secret in any spelling, in what is new."""
         parts = [
-            *request["messages"],
+            *messages_of(request),
             *(as_list(request.get("tools")) or []),
             {"text": flat(request.get("system", ""))},
         ]
@@ -123,7 +122,7 @@ class Watch:
         head = flat([request.get("system", ""), request.get("tools", [])])
         for name, value in names.items():
             assert value not in head or name in carded, f"{name} stands in the head"
-            for message in request["messages"]:
+            for message in messages_of(request):
                 if value in flat(message):
                     self._may_stand(name, value, message, shown, carded)
 
@@ -150,7 +149,7 @@ class Watch:
         """The ledger's parts make the request, to the token."""
         sent = pending.sent.tokens
         assert pending.prefix <= sent
-        tokens = messages_size(request["messages"], self._shape, self._tokenizer).tokens
+        tokens = messages_size(self._shape.gather(messages_of(request)), self._shape, self._tokenizer).tokens
         tokens += tools_size(request.get("tools", []), self._tokenizer).tokens
         tokens += self._tokenizer.count(flat(request.get("system", "")))
         # A text is a few tokens shorter or longer whole than in parts.
@@ -164,8 +163,8 @@ class Watch:
     def _bounded(self, request: dict[str, Any], pending: LedgerEntry) -> None:
         """What stands before the turn is within the window; all of it is within the context."""
         fixed = sum(pending.parts[part].tokens for part in FIXED if part in pending.parts)
-        first = newest_user(request["messages"], self.wire)
-        turn = messages_size(request["messages"][first:], self._shape, self._tokenizer).tokens
+        first = newest_user(messages_of(request), self.wire)
+        turn = messages_size(messages_of(request)[first:], self._shape, self._tokenizer).tokens
         assert self.window is None or pending.sent.tokens - fixed - turn <= self.window
         assert pending.sent.tokens <= self.context
 

@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from offprompt.records import MEMORY_ACTIONS, as_dict, compact
 from offprompt.testing.stand_ins import Caller
 from offprompt.testing.strict_replies import Said, SaidCall
+from offprompt.wire.shapes import Wire
 
 _FULL_WIDTH: Final = str.maketrans("{}:,", "｛｝：，")
 _HANDLE: Final = re.compile(r"\[\[mem:([^\]]+)\]\]")
@@ -93,10 +94,10 @@ class Mangler(Caller):
     Keeps   `done`: the damages so far, in order; each kind comes by turns. A damaged call is not said again.
     """
 
-    def __init__(self, wire: Literal["openai", "anthropic"] = "openai") -> None:
+    def __init__(self, wire: Wire = "openai") -> None:
         super().__init__(wire)
         self.done: list[Damage] = []
-        self._wire: Literal["openai", "anthropic"] = wire
+        self._wire: Wire = wire
         self._turns: dict[str, int] = {}
 
     def __call__(self, **request: Any) -> Said:

@@ -147,9 +147,14 @@ class ScriptedModel:
         return {**head, "content": content, "stop_reason": stop}
 
 
+def messages_in(request: Mapping[str, Any]) -> list[Message]:
+    """The messages of a request, or its items."""
+    return [as_dict(each) or {} for each in as_list(request.get("messages") or request.get("input")) or []]
+
+
 def read_request(request: Mapping[str, Any], shape: Shape) -> Seen:
     """The request's parts as the script needs them; a turn begins at the newest words of the user."""
-    messages: list[Message] = [as_dict(each) or {} for each in as_list(request.get("messages")) or []]
+    messages = messages_in(request)
     own = [shape.kind(each) == "user" for each in messages]
     ours = [mine and shape.text(each).startswith(OURS) for each, mine in zip(messages, own, strict=True)]
     words = [

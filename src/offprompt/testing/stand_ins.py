@@ -17,10 +17,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from offprompt.testing.scripted import SAVED, UNKNOWN, Seen, read_request
+from offprompt.testing.scripted import SAVED, UNKNOWN, Seen, messages_in, read_request
 from offprompt.testing.strict_replies import Said, SaidCall
 from offprompt.wire.handles import format_handle
 from offprompt.wire.profiles import SHAPES
+from offprompt.wire.shapes import Wire
 
 Wants: TypeAlias = Literal["state", "ask", "forget", "send", "sign_in", "find"]
 _WANTS: Final[tuple[tuple[Wants, str, str], ...]] = (
@@ -86,7 +87,7 @@ def wish_of(text: str) -> Wish | None:
 class Reader:
     """Never calls a tool: it answers from the text that stands in the request, or says that it has no record."""
 
-    def __init__(self, wire: Literal["openai", "anthropic"] = "openai") -> None:
+    def __init__(self, wire: Wire = "openai") -> None:
         self._shape = SHAPES[wire]
 
     def __call__(self, **request: Any) -> Said:
@@ -105,10 +106,9 @@ class Reader:
 
     def texts(self, request: Mapping[str, Any]) -> list[str]:
         """All texts of the request's messages."""
-        messages: list[dict[str, Any]] = list(request["messages"])
         return [
             text
-            for each in messages
+            for each in messages_in(request)
             for text in (self._shape.text(each), *(result.text for result in self._shape.results(each)))
         ]
 
