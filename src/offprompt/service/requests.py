@@ -177,7 +177,9 @@ class RequestBuilder:
         left = [each.entry for each in earlier] if choice.start else []
         hits = Recaller(turn, self._texts).hits(question, left, sent)
         held = message_places([*sent, *(hit.name.removeprefix("@") for hit in hits)])
-        memories = MemoryRecaller(turn).hits(question, own, before, held)
+        # What a slot answers is no question any more.
+        asks = question.back or not self._values
+        memories = MemoryRecaller(turn).hits(question, own, before, held) if asks else []
         recalled = show_hits(turn, [*hits, *(hit for hit, _ in memories)], most)
         if not recalled:
             return placed
