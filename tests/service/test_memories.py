@@ -132,6 +132,15 @@ def test_a_call_with_a_key_happens_once(memories: Memories) -> None:
     assert len(memories.list()) == 3
 
 
+def test_facts_that_only_look_alike_are_all_kept_and_the_same_again_is_counted(clock: MovedClock) -> None:
+    said = ["I write C++ every day", "I write C# every day", "Ann lent Bob the money", "Bob lent Ann the money"]
+    with offprompt.open(":memory:", clock=clock) as opened:
+        memories = opened.scope(user="alice").memories
+        told = [memories.remember(text, derive="none")[0] for text in (*said, "I really write C++ every day!")]
+        assert [one.outcome for one in told] == ["added", "added", "added", "added", "merged"]
+        assert [one.repeats for one in memories.list()] == [1, 0, 0, 0]
+
+
 def test_times_are_seconds_dates_or_iso_text(memories: Memories) -> None:
     at = datetime(2026, 5, 1, tzinfo=UTC)
     for number, given in enumerate((at, at.timestamp(), "2026-05-01", "2026-05-01T08:00:00+08:00")):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offprompt.recall.analysis import all_terms, asks, meaningful
+from offprompt.recall.duplicates import normalised
 
 MOST_TIMES: Final = 65535
 EPISODE: Final = "episode"
@@ -41,7 +42,7 @@ class Content:
     """A text as the index needs it; made once by `analyse`, stored by `pack`.
 
     terms     each once. times: how often each is there, uint16, little endian.
-    words     a number for the words in their order: two texts with the same one say the same.
+    words     a number for the normalised text: two texts with the same one say the same.
     asks      whether the text is a question.
     vector    unit length in half precision, or None: found by its words alone.
     """
@@ -66,7 +67,7 @@ def analyse(
     about = all_terms(f"{speaker}\n{_day_words(event_at, text, zone)}")
     counts = Counter(meaningful([*about, *said]))
     times = np.minimum(np.fromiter(counts.values(), np.int64, len(counts)), MOST_TIMES).astype("<u2").tobytes()
-    digest = hashlib.blake2b(" ".join(said).encode(errors="replace"), digest_size=7).digest()
+    digest = hashlib.blake2b(normalised(text).encode(errors="replace"), digest_size=7).digest()
     half = None if vector is None else np.asarray(vector, np.float16)
     return Content(tuple(counts), times, int.from_bytes(digest), asks(text), half)
 

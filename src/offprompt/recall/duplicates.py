@@ -1,52 +1,52 @@
-"""Whether two texts say the same, as far as that can be told without understanding them."""
+"""The form in which texts that say the same are equal, as far as that can be told without understanding them."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from offprompt.recall.analysis import search_terms
 from offprompt.recall.text import fold
 
-NEAR: Final = 0.9
-"""The cosine from which two texts may say the same."""
-
-SHARED: Final = 0.6
-"""The part of all their terms that both must have."""
-
+_HAN: Final = "\u3400-\u9fff"
 _ENDS: Final = re.compile(r"^[\s\"'“”‘’「」『』]+|[\s\"'“”‘’「」『』.。!！,，;；:：…~～]+$")
-_NUMBER: Final = re.compile(r"\d+(?:[.,:/-]\d+)*")
-_NEGATION: Final = re.compile(
-    r"\b(?:no|not|never|none|nothing|cannot|without|hardly|stopped|quit)\b|n['’]t\b|[不没無无非未别勿]", re.IGNORECASE
+_FULL_FORMS: Final = (
+    (re.compile(r"[‘’]"), "'"),
+    (re.compile(r"\bcan(?:not|'t)\b"), "can not"),
+    (re.compile(r"\bwon't\b"), "will not"),
+    (re.compile(r"\bshan't\b"), "shall not"),
+    (re.compile(r"n't\b"), " not"),
+    (re.compile(r"\bi'm\b"), "i am"),
+    (re.compile(r"'re\b"), " are"),
+    (re.compile(r"'ve\b"), " have"),
+    (re.compile(r"'ll\b"), " will"),
+)
+_EMPTY: Final = (
+    # Before a statement: "well, …", "please note that …", 嗯，…
+    re.compile(
+        r"^(?:(?:well|oh|hey|hi|hello|ok|okay|so|by the way|btw)\s*,\s*|(?:please )?(?:note|remember) that\s+"
+        r"|(?:嗯|哦|啊|对了|那个)\s*[,、]\s*|其实)"
+    ),
+    re.compile(r"(?<!not )\b(?:really|very|also|please|actually)\b"),
+    re.compile(r"(?<![不没])(?<!不是)(?:非常|很)"),
+    re.compile(rf"(?<=[我你您他她])的(?=[{_HAN}])"),
+    re.compile(r"[啊呀]+$"),
+    # Spaces between Han and Latin are a matter of taste; between Han they may stand for a comma.
+    re.compile(rf"(?<=[{_HAN}])\s+(?=[a-z0-9])|(?<=[a-z0-9])\s+(?=[{_HAN}])"),
 )
 
 
 def normalised(text: str) -> str:
-    """The form in which exact duplicates are equal: case and width folded, single spaces, no marks at the ends.
+    """The form in which duplicates are equal.
 
-    Marks inside stay: C++ is not C#, and -5 is not 5.
+    Folded   case, width, spaces, marks at the ends, short forms (can't), and words that add nothing (really, very, 很).
+    Kept     all else, in its order: C++ is not C#, -5 is not 5, "before" not "after", "Ann lent Bob" not "Bob lent
+             Ann". To lose a fact is worse than to keep one twice; docs/memories.md has what nearness by vectors costs.
+    Cost     O(n).
     """
-    return _ENDS.sub("", " ".join(fold(text).split()))
-
-
-def says_the_same(left: str, right: str, cosine: float) -> bool:
-    """Whether the newer text adds nothing to the older one.
-
-    cosine   of their vectors; without vectors pass 0 and only equal words count.
-    Rule     close in meaning, most words in common, the same numbers, as many negations. "I like tea" and "I like
-             green tea", or 5 pm and 6 pm, are kept apart: to lose a fact is worse than to keep one twice.
-    """
-    if _numbers(left) != _numbers(right) or _negations(left) != _negations(right):
-        return False
-    terms, others = set(search_terms(left)), set(search_terms(right))
-    if terms == others:
-        return True
-    return cosine >= NEAR and len(terms & others) >= SHARED * len(terms | others)
-
-
-def _numbers(text: str) -> list[str]:
-    return sorted(_NUMBER.findall(fold(text)))
-
-
-def _negations(text: str) -> int:
-    return len(_NEGATION.findall(fold(text)))
+    folded = " ".join(fold(text).split())
+    bare = _ENDS.sub("", folded)
+    for pattern, full in _FULL_FORMS:
+        bare = pattern.sub(full, bare)
+    for pattern in _EMPTY:
+        bare = _ENDS.sub("", " ".join(pattern.sub("", bare).split()))
+    return bare or folded

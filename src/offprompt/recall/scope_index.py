@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from offprompt.errors import UsageError
 from offprompt.recall.docs import EPISODE, Doc, Found, Query
 from offprompt.recall.ranking import Data, rank
-from offprompt.recall.rows import NOWHERE, Logs, products
+from offprompt.recall.rows import NOWHERE, Logs
 
 DEAD_LEAST: Final = 1024
 """Removed rows that stay before the arrays are packed; more in a large scope (half of the rows)."""
@@ -91,23 +91,6 @@ class ScopeIndex:
             raise UsageError(f"top_k is {query.top_k}; ask for 1 hit or more")
         self._check([query.vector])
         return rank(self._data, query)
-
-    def nearest(self, vector: NDArray[np.floating], count: int) -> list[tuple[str, float]]:
-        """The at most `count` docs whose vectors lie closest, with the cosine, closest first, ties by id.
-
-        vector   unit length. Docs without a vector are none of them. Cost: O(docs).
-        Raises   UsageError if the vector has another dimension than the docs'.
-        """
-        self._check([np.asarray(vector, np.float16)])
-        data, rows = self._data, len(self._data.ids)
-        if not len(data.vectors):
-            return []
-        cosines = products(data.vectors[:rows], vector)
-        there = np.flatnonzero(data.columns.alive[:rows] & data.columns.embedded[:rows])
-        least = float(np.partition(cosines[there], -count)[-count]) if len(there) > count else -np.inf
-        best: list[int] = there[cosines[there] >= least].tolist()
-        found = [(data.ids[row], float(cosines[row])) for row in best]
-        return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:count]
 
     def _check(self, vectors: Sequence[NDArray[np.floating] | None]) -> None:
         dimension = self._dimension

@@ -45,7 +45,7 @@ class Memory:
                  text or metadata last changed. All in seconds since 1970.
     expires_at   None: never. pinned: never expires, and no retention touches it.
     importance   0 to 1. repeats: how often the same was added beyond the first. uses, used_at: recalls.
-    digest       of the normalised text; the key of exact duplicates.
+    digest       of the normalised text; the key of duplicates.
     revision     of its scope at the last change.
     """
 
@@ -178,13 +178,11 @@ class AddMemory(MemoryOp[Added]):
 
     op_key   the write's own name: a second add with it changes nothing and returns the first one's memory.
     indexed  what is derived from it, stored with it.
-    similar  ids of live memories of the scope that say nearly the same: it is merged into the first one still there.
     """
 
     memory: Memory
     indexed: Indexed | None = None
     op_key: str | None = None
-    similar: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from offprompt.protocols import Embedder, MemoryStore, apply
-from offprompt.recall.duplicates import says_the_same
-from offprompt.recall.packing import unpack
 from offprompt.recall.scope_index import ScopeIndex
 from offprompt.records import Indexed, LoadIndex, Memory, MemoryScopes, Scope, ScopeRevisions
 from offprompt.service.indexing import doc_of
@@ -25,8 +23,6 @@ Within: TypeAlias = Literal["exact", "inherit", "subtree"]
 
 MAX_SCOPES: Final = 64
 """Scopes kept; the one that was not used for the longest time goes first."""
-
-NEAREST: Final = 8
 
 
 @dataclass(slots=True)
@@ -147,20 +143,6 @@ class IndexCache:
             for query, within in list(self._kept):
                 if scope.holds(query) or query.holds(scope) or scope in query.inherited():
                     del self._kept[(query, within)]
-
-    def near(self, store: MemoryStore, memory: Memory, indexed: Indexed) -> tuple[str, ...]:
-        """Ids of live facts of exactly the memory's scope that say the same, the nearest first."""
-        content = unpack(indexed.content)
-        if content is None or content.vector is None:
-            return ()
-        with self.open(store, memory.scope, "exact", memory.created_at) as kept:
-            found = kept.index.nearest(content.vector, NEAREST)
-            alike = [(kept.memories[memory_id], cosine) for memory_id, cosine in found]
-        return tuple(
-            one.memory_id
-            for one, cosine in alike
-            if one.kind == memory.kind and not one.attribute and says_the_same(one.text, memory.text, cosine)
-        )
 
     def of(self, store: MemoryStore, memories: Sequence[Memory]) -> Searchable:
         """These memories by themselves, whatever their state. Cost: O(memories), with the texts that are not live."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from offprompt.recall.derive.deriving import derive
 from offprompt.recall.derive.records import Derived, Turn
 from offprompt.recall.duplicates import normalised
-from offprompt.records import Added, AddMemory, Indexed, Memory, MemoryKind, Remembered, Scope, Source, Trust
+from offprompt.records import Added, AddMemory, Memory, MemoryKind, Remembered, Scope, Source, Trust
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.profile import ProfileWriter
@@ -74,7 +74,7 @@ class _Draft:
 
 
 def digest_of(text: str) -> str:
-    """The key of exact duplicates: of the text without case, width, and what stands at its ends."""
+    """The key of duplicates."""
     return hashlib.sha256(normalised(text).encode("utf-8", "replace")).hexdigest()[:32]
 
 
@@ -149,11 +149,7 @@ class Rememberer:
 
     def _stored(self, drafts: Sequence[_Draft], marks: Marks) -> list[Remembered]:
         indexed, trouble = index_texts(self._kit.embedder, [draft.memory for draft in drafts])
-        similar = [self._similar(draft.memory, one) for draft, one in zip(drafts, indexed, strict=True)]
-        ops = [
-            AddMemory(draft.memory, one, draft.op_key, near)
-            for draft, one, near in zip(drafts, indexed, similar, strict=True)
-        ]
+        ops = [AddMemory(draft.memory, one, draft.op_key) for draft, one in zip(drafts, indexed, strict=True)]
         results: list[Any] = self._kit.memories.apply([*self._kit.uses.taken(), *ops])
         profile = ProfileWriter(self._kit.slots, self.scope, marks.trust)
         told: list[Remembered] = []
@@ -162,12 +158,6 @@ class Rememberer:
             if draft.derived is not None and draft.derived.slot:
                 told.append(profile.write(draft.derived, done, draft.op_key))
         return told
-
-    def _similar(self, memory: Memory, indexed: Indexed) -> tuple[str, ...]:
-        """Ids of memories that say nearly the same."""
-        if memory.kind != "fact" or memory.attribute:
-            return ()
-        return self._kit.index.near(self._kit.memories, memory, indexed)
 
 
 def _topic(fact: Derived, memory: Memory) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def add(table: MemoryTable, op: AddMemory, now: float) -> Added:
         return Added("merged", first, why="this very write was stored before")
     if table.load(scope.app, memory.memory_id) is not None:
         raise ConflictError(f"there is a memory {memory.memory_id} already; leave the id out to get a new one")
-    twin = _twin(table, op, memory, now)
+    twin = _twin(table, memory, now)
     if twin is not None:
         done, why = _merge(table, twin, memory, now)
     else:
@@ -47,20 +47,11 @@ def add(table: MemoryTable, op: AddMemory, now: float) -> Added:
     return done
 
 
-def _twin(table: MemoryTable, op: AddMemory, memory: Memory, now: float) -> Memory | None:
+def _twin(table: MemoryTable, memory: Memory, now: float) -> Memory | None:
     """The memory that says the same already."""
     if memory.kind == "episode":
         return None
-    same = [row for row in table.by_digest(memory) if not rules.is_over(row, now)]
-    if same:
-        return same[0]
-    for memory_id in op.similar:
-        row = table.load(memory.scope.app, memory_id)
-        if row is None or row.scope != memory.scope or row.kind != memory.kind or rules.is_over(row, now):
-            continue
-        if row.state == "live" and (row.subject, row.attribute) == (memory.subject, memory.attribute):
-            return row
-    return None
+    return next((row for row in table.by_digest(memory) if not rules.is_over(row, now)), None)
 
 
 def _merge(table: MemoryTable, twin: Memory, memory: Memory, now: float) -> tuple[Added, str]:

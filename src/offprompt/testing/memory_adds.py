@@ -28,7 +28,6 @@ from offprompt.testing.memory_kit import (
     get,
     home,
     memory_of,
-    new_id,
     outcomes,
     texts,
 )
@@ -116,15 +115,6 @@ class MemoryAdds(Suite):
         again = add(store, "b", op_key="k")
         assert again.memory is not None
         assert (again.memory.memory_id, again.memory.repeats) == (first.memory_id, 1)
-
-    def test_it_is_merged_into_a_similar_one_that_is_still_there(self, store: MemoryStore) -> None:
-        hidden, other, near = added(store, "hidden"), added(store, "theirs", BOB), added(store, "I like tea")
-        forget(store, hidden.memory_id)
-        gone = new_id()
-        more = add(store, "I do like tea", similar=(gone, hidden.memory_id, other.memory_id, near.memory_id))
-        assert more.outcome == "merged"
-        assert more.memory is not None
-        assert more.memory.memory_id == near.memory_id
 
     def test_what_is_hidden_takes_nothing_in(self, store: MemoryStore) -> None:
         forget(store, added(store, "a").memory_id)
