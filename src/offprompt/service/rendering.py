@@ -172,6 +172,9 @@ def asked_values(turn: Turn, message: Message, *, show: Sequence[str], head: Hea
     chosen += [(slot, asked[slot.name]) for slot in rank(askable, turn.now) if slot.name in asked]
     fitting: list[Slot] = []
     for slot, why in chosen:
+        if why != "application" and any(text_of(slot.value) == text_of(other.value) for other in fitting):
+            # The model and the rules may have saved the same thing under two names.
+            continue
         tokens = turn.kit.tokenizer.count(text_of(slot.value))
         if tokens > turn.left():
             if why == "application":
