@@ -47,5 +47,5 @@ with offprompt.open("travel.db") as memory:
 # And where do I live?  You live in New Haven.
 # turn 1 shown: [] leaked: []
 # turn 2 shown: ['user_name'] leaked: []
-# turn 3 shown: ['home'] leaked: []
+# turn 3 shown: ['home_city'] leaked: []
 # {"text": "Day 1: tram 28, castle, fado.

@@ -172,8 +172,7 @@ def asked_values(turn: Turn, message: Message, *, show: Sequence[str], head: Hea
     chosen += [(slot, asked[slot.name]) for slot in rank(askable, turn.now) if slot.name in asked]
     fitting: list[Slot] = []
     for slot, why in chosen:
-        if why != "application" and any(text_of(slot.value) == text_of(other.value) for other in fitting):
-            # The model and the rules may have saved the same thing under two names.
+        if why != "application" and slot.source == "user" and _is_twin(slot, chosen):
             continue
         tokens = turn.kit.tokenizer.count(text_of(slot.value))
         if tokens > turn.left():
@@ -211,6 +210,11 @@ def framed(
     text = frame(values, nonce)
     live = [base, lapsing(text)] if lapses else turn.model.shape.attach(text, base, turn.model.profile.placement)
     return replace(entry, live=tuple(live), settled=(base,), shown=tuple(turn.shown))
+
+
+def _is_twin(slot: Slot, chosen: Sequence[tuple[Slot, str]]) -> bool:
+    """Whether the model or the application saved what the rules read, under a name of its own: that one is shown."""
+    return any(text_of(slot.value) == text_of(other.value) and other.source != "user" for other, _ in chosen)
 
 
 def _stands(turn: Turn, slot: Slot, head: Head) -> bool:
