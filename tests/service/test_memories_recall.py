@@ -100,6 +100,7 @@ def test_a_conversation_asks_by_its_newest_user_text(memories: Memories) -> None
         {"query": "x", "floor": -0.1},
         {"query": "x", "within": "all"},
         {"query": "x", "kinds": "fact"},
+        {"query": "x", "kinds": 5},
         {"query": "x", "since": "soon"},
         {"query": "x", "filters": {"a": {"near": 1}}},
     ],
@@ -222,3 +223,27 @@ def test_a_sweep_takes_what_is_over_and_idle_users_only_when_asked(mem: Offpromp
     assert sweep(*stores, user_idle_days=8) == Swept(0, 1, 0)
     assert [one.text for one in alice.memories.list()] == ["a pinned note"]
     assert (len(bob.memories.list()), alice.read("city")) == (1, "上海")
+
+
+def test_metadata_that_change_leave_the_vector(clock: MovedClock) -> None:
+    memories = opened(InProcessStore(clock), clock, Letters()).scope(user="a").memories
+    (name,) = fill(memories, "the red bicycle")
+    before = memories.recall("bicycle", explain=True)
+    memories.update(name, metadata={"note": "新"})
+    after = memories.recall("bicycle", explain=True)
+    assert ([hit.parts for hit in after], after.degraded) == ([hit.parts for hit in before], "")
+    assert memories.reindex().done == 0
+
+
+def test_a_vector_that_came_with_a_use_is_taken_in(clock: MovedClock) -> None:
+    embedder = Letters()
+    mem = opened(InProcessStore(clock), clock, embedder)
+    memories = mem.scope(user="a").memories
+    embedder.good = 0
+    fill(memories, "the red bicycle")
+    embedder.good = 100
+    assert memories.recall("bicycle").degraded != ""
+    mem.parts.memories.flush()
+    memories.reindex()
+    found = memories.recall("bicycle")
+    assert (found.degraded, found[0].memory.uses) == ("", 1)

@@ -107,7 +107,7 @@ def merging_add() -> MemoryOp[Any]:
         lambda: LoadIndex(ALICE),
         lambda: ListMemories(MemoryQuery(ALICE)),
         lambda: ListMemories(MemoryQuery(ALICE, "subtree", limit=5)),
-        lambda: UseMemories(ALICE, ("m_none",)),
+        lambda: UseMemories(ALICE, {"m_none": 1}),
         lambda: EraseMemories(ALICE),
         SweepMemories,
         lambda: Unindexed("e", ALICE),

@@ -82,6 +82,10 @@ class ScopeIndex:
             self._pack()
         return True
 
+    def set_uses(self, doc_id: str, uses: int) -> None:
+        """Change the uses of a doc that is there. Cost O(1)."""
+        self._data.columns.uses[self._data.rows[doc_id]] = uses
+
     def search(self, query: Query) -> Found:
         """The best docs for a question.
 

@@ -277,10 +277,10 @@ class SweepMemories(MemoryOp[int]):
 
 @dataclass(frozen=True, slots=True)
 class UseMemories(MemoryOp[None]):
-    """Count a recall of each; ids that are gone are passed over. No event: recalls are the session's to log."""
+    """Count recalls, for each id how many; ids that are gone are passed over. No event: recalls are the session's."""
 
     scope: Scope
-    ids: tuple[str, ...]
+    counts: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)

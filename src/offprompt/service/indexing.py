@@ -42,12 +42,24 @@ def _content(memory: Memory, vector: Any = None) -> Content:
     return analyse(_text(memory), speaker=memory.speaker, event_at=memory.event_at, vector=vector)
 
 
+def has_vector(memory: Memory, indexed: Indexed | None, embedder: Embedder | None) -> bool:
+    """Whether what is derived is of the memory's version and of this embedder."""
+    if indexed is None or embedder is None:
+        return False
+    return (indexed.version, indexed.embedder) == (memory.version, embedder.name)
+
+
+def uses_of(memory: Memory) -> int:
+    """What recall counts as uses: that it was recalled, and that it was said again."""
+    return memory.uses + memory.repeats
+
+
 def doc_of(memory: Memory, indexed: Indexed | None, embedder: Embedder | None) -> tuple[Doc, bool]:
     """The memory as recall ranks it, and whether it has a vector of this embedder."""
     content = None if indexed is None or indexed.version != memory.version else unpack(indexed.content)
     if content is None:
         content = _content(memory)
-    elif content.vector is not None and (embedder is None or indexed is None or indexed.embedder != embedder.name):
+    elif content.vector is not None and not has_vector(memory, indexed, embedder):
         # Another embedder's vectors mean nothing to this one.
         content = replace(content, vector=None)
     doc = Doc(
@@ -60,7 +72,7 @@ def doc_of(memory: Memory, indexed: Indexed | None, embedder: Embedder | None) -
         event_at=memory.event_at,
         created_at=memory.created_at,
         importance=memory.importance,
-        uses=memory.uses + memory.repeats,
+        uses=uses_of(memory),
         pinned=memory.pinned,
     )
     return doc, content.vector is not None

@@ -7,13 +7,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from offprompt.protocols import Embedder, MemoryStore, apply
 from offprompt.recall.scope_index import ScopeIndex
 from offprompt.records import Indexed, LoadIndex, Memory, MemoryScopes, Scope, ScopeRevisions
-from offprompt.service.indexing import doc_of
+from offprompt.service.indexing import doc_of, has_vector, uses_of
 from offprompt.service.topics import Topics
 
 if TYPE_CHECKING:
@@ -66,10 +66,25 @@ class Searchable:
                 self._drop(scope)
             for memory_id in page.gone:
                 self._remove(memory_id)
-            docs += [self.taken(memory, indexed, embedder) for memory, indexed in page.rows]
+            docs += [
+                self.taken(memory, indexed, embedder)
+                for memory, indexed in page.rows
+                if not self._is_counted(memory, indexed, embedder)
+            ]
             self._revisions[scope] = page.revision
         if docs:
             self.index.add(docs)
+
+    def _is_counted(self, memory: Memory, indexed: Indexed | None, embedder: Embedder | None) -> bool:
+        """Whether the memory was recalled and is otherwise as it was; then its uses are set, and that is all."""
+        before = self.memories.get(memory.memory_id)
+        if before is None or (memory.memory_id in self.bare) is has_vector(memory, indexed, embedder):
+            return False
+        if replace(before, uses=memory.uses, used_at=memory.used_at, revision=memory.revision) != memory:
+            return False
+        self.memories[memory.memory_id] = memory
+        self.index.set_uses(memory.memory_id, uses_of(memory))
+        return True
 
     def taken(self, memory: Memory, indexed: Indexed | None, embedder: Embedder | None) -> Doc:
         """The memory noted; what is returned is still to be added to the index."""

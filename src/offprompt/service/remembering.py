@@ -150,10 +150,10 @@ class Rememberer:
     def _stored(self, drafts: Sequence[_Draft], marks: Marks) -> list[Remembered]:
         indexed, trouble = index_texts(self._kit.embedder, [draft.memory for draft in drafts])
         ops = [AddMemory(draft.memory, one, draft.op_key) for draft, one in zip(drafts, indexed, strict=True)]
-        results: list[Any] = self._kit.memories.apply([*self._kit.uses.taken(), *ops])
+        results = self._kit.uses.apply(ops)
         profile = ProfileWriter(self._kit.slots, self.scope, marks.trust)
         told: list[Remembered] = []
-        for draft, done in zip(drafts, results[len(results) - len(ops) :], strict=True):
+        for draft, done in zip(drafts, results, strict=True):
             told.append(_told(draft, done, trouble))
             if draft.derived is not None and draft.derived.slot:
                 told.append(profile.write(draft.derived, done, draft.op_key))

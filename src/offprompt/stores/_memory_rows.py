@@ -71,6 +71,9 @@ class MemoryRows:
     def change(self, memory: Memory) -> None:
         self.add(memory)
 
+    def refresh(self, memory: Memory) -> None:
+        self.change(memory)
+
     def move(self, memory: Memory) -> None:
         self.change(memory)
         place = (memory.scope.app, memory.memory_id)
@@ -106,6 +109,11 @@ class MemoryRows:
     def index(self, app: str, indexed: Indexed) -> None:
         self._set(self.derived, (app, indexed.memory_id), indexed)
 
+    def keep_index(self, memory: Memory) -> None:
+        place = (memory.scope.app, memory.memory_id)
+        if (indexed := self.derived.get(place)) is not None:
+            self._set(self.derived, place, replace(indexed, version=memory.version))
+
     def unindex(self, memory: Memory) -> None:
         self._drop(self.derived, (memory.scope.app, memory.memory_id))
 
@@ -130,7 +138,7 @@ class MemoryRows:
             and row.state == "live"
             and not rules.is_over(row, now)
             and row.memory_id > op.after
-            and not self._has_vector(place, op.embedder)
+            and not self._has_vector(place, row.version, op.embedder)
         ]
         return _sorted(found)[: op.limit]
 
@@ -162,9 +170,9 @@ class MemoryRows:
     def log(self, events: Sequence[Event]) -> None:
         self.send(events)
 
-    def _has_vector(self, place: Id, embedder: str) -> bool:
+    def _has_vector(self, place: Id, version: int, embedder: str) -> bool:
         indexed = self.derived.get(place)
-        return indexed is not None and indexed.embedder == embedder
+        return indexed is not None and (indexed.version, indexed.embedder) == (version, embedder)
 
     def _set(self, table: dict[K, V], key: K, value: V) -> None:
         self._keep(table, key)

@@ -45,6 +45,10 @@ class MemoryTable(Protocol):
         """Store a row anew."""
         ...
 
+    def refresh(self, memory: Memory) -> None:
+        """Store a row anew of which nothing changed but uses, used_at and revision."""
+        ...
+
     def move(self, memory: Memory) -> None:
         """Store a row anew that has another scope now, and its keys there; what its new scope has already stays."""
         ...
@@ -75,6 +79,10 @@ class MemoryTable(Protocol):
 
     def index(self, app: str, indexed: Indexed) -> None:
         """Store what is derived from a row."""
+        ...
+
+    def keep_index(self, memory: Memory) -> None:
+        """What is derived from a row is of its new version too."""
         ...
 
     def unindex(self, memory: Memory) -> None:

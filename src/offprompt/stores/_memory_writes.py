@@ -110,6 +110,8 @@ def update(table: MemoryTable, op: UpdateMemory, now: float) -> Memory:
         table.note(memory, version_of(memory, outcome, now, op.actor))
     if memory.text != row.text:
         table.unindex(memory)
+    elif memory.version != row.version:
+        table.keep_index(memory)
     if op.indexed is not None:
         table.index(op.scope.app, replace(op.indexed, version=memory.version))
     chain(table, memory, now)
@@ -195,11 +197,12 @@ def _remove(table: MemoryTable, rows: Sequence[Memory]) -> None:
 
 def use(table: MemoryTable, op: UseMemories, now: float) -> None:
     """See UseMemories."""
-    rows = [table.load(op.scope.app, memory_id) for memory_id in dict.fromkeys(op.ids)]
+    rows = [table.load(op.scope.app, memory_id) for memory_id in op.counts]
     live = [row for row in rows if row is not None and row.state == "live" and not rules.is_over(row, now)]
     revisions = {scope: table.bump(scope) for scope in dict.fromkeys(row.scope for row in live)}
     for row in live:
-        table.change(replace(row, uses=row.uses + 1, used_at=now, revision=revisions[row.scope]))
+        uses = row.uses + op.counts[row.memory_id]
+        table.refresh(replace(row, uses=uses, used_at=now, revision=revisions[row.scope]))
 
 
 def index(table: MemoryTable, op: IndexMemories, now: float) -> int:
@@ -213,7 +216,7 @@ def index(table: MemoryTable, op: IndexMemories, now: float) -> int:
         revision = table.bump(op.scope)
         for row, indexed in fitting:
             table.index(op.scope.app, indexed)
-            table.change(replace(row, revision=revision))
+            table.refresh(replace(row, revision=revision))
     return len(fitting)
 
 

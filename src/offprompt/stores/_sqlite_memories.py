@@ -100,6 +100,14 @@ class SqliteMemories:
             (*_values(memory), memory.scope.app, memory.memory_id),
         )
 
+    def refresh(self, memory: Memory) -> None:
+        # SQLite writes every index that has a column of the statement, changed or not.
+        *_, active_at, revision, record = _values(memory)
+        self._sql(
+            "UPDATE memories SET (active_at, revision, record) = (?, ?, ?) WHERE " + THE_MEMORY,
+            (active_at, revision, record, memory.scope.app, memory.memory_id),
+        )
+
     def move(self, memory: Memory) -> None:
         self.change(memory)
         self._sql(
@@ -141,6 +149,12 @@ class SqliteMemories:
             (app, indexed.memory_id, indexed.version, indexed.content, indexed.embedder),
         )
 
+    def keep_index(self, memory: Memory) -> None:
+        self._sql(
+            "UPDATE memory_index SET version = ? WHERE " + THE_MEMORY,
+            (memory.version, memory.scope.app, memory.memory_id),
+        )
+
     def unindex(self, memory: Memory) -> None:
         self._sql("DELETE FROM memory_index WHERE " + THE_MEMORY, (memory.scope.app, memory.memory_id))
 
@@ -174,7 +188,7 @@ class SqliteMemories:
         rows = self._sql(
             f"SELECT record FROM memories m WHERE state = 'live' AND {ALIVE} AND memory_id > ? AND {where} "
             "AND NOT EXISTS (SELECT 1 FROM memory_index x WHERE x.app = m.app AND x.memory_id = m.memory_id "
-            "AND x.embedder = ?) ORDER BY memory_id LIMIT ?",
+            "AND x.embedder = ? AND x.version = json_extract(m.record, '$.version')) ORDER BY memory_id LIMIT ?",
             (now, op.after, *given, op.embedder, op.limit),
         )
         return [_memory(row[0]) for row in rows]

@@ -195,7 +195,7 @@ class MemoryLife(Suite):
         add(store, "bob's pinned", BOB, updated_at=now, pinned=True)
         add(store, "for all", Scope(shared=True), updated_at=now)
         clock.move(DAY)
-        apply(store, UseMemories(ALICE, (used.memory_id,)))
+        apply(store, UseMemories(ALICE, {used.memory_id: 1}))
         assert sweep(store, idle_before=now + 1) == 1
         assert texts(store, BOB) == ["bob's pinned"]
         assert texts(store) == ["alice's"]
@@ -204,10 +204,11 @@ class MemoryLife(Suite):
     def test_uses_are_counted(self, store: MemoryStore, clock: MovedClock) -> None:
         one, two = added(store, "one"), added(store, "two", BOB)
         clock.move(5)
-        apply(store, UseMemories(ALICE, (one.memory_id, one.memory_id, two.memory_id, new_id())))
+        apply(store, UseMemories(ALICE, {one.memory_id: 2, two.memory_id: 1, new_id(): 1}))
+        apply(store, UseMemories(ALICE, {one.memory_id: 1}))
         used = get(store, one.memory_id)
         assert used is not None
-        assert (used.uses, used.used_at) == (1, clock.now())
+        assert (used.uses, used.used_at) == (3, clock.now())
 
     def test_pages_tell_what_changed(self, store: MemoryStore) -> None:
         one, two = added(store, "one"), added(store, "two")
@@ -247,6 +248,13 @@ class MemoryLife(Suite):
         update(store, one.memory_id, text="un", digest="un", indexed=derived(one.memory_id, embedder=""))
         assert page(store).rows[0][1] == derived(one.memory_id, version=3, embedder="")
         assert [memory.text for memory in apply(store, Unindexed("e"))] == ["un"]
+
+    def test_what_is_derived_stays_when_metadata_change(self, store: MemoryStore) -> None:
+        one = added(store, "one")
+        apply(store, IndexMemories(ALICE, (derived(one.memory_id),)))
+        update(store, one.memory_id, metadata={"note": "新"})
+        assert page(store).rows[0][1] == derived(one.memory_id, version=2)
+        assert apply(store, Unindexed("e")) == []
 
     def test_the_unindexed_come_page_by_page_and_live_ones_only(self, store: MemoryStore, clock: MovedClock) -> None:
         memories = [added(store, f"t{n}") for n in range(4)]
