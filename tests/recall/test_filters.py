@@ -90,6 +90,7 @@ def test_a_filter_passes_what_it_says(given: Any, fits: bool) -> None:
         ({"topic": {"gt": [1]}}, "give a number or a text"),
         ({"event_at": {"gt": "yesterday"}}, "ISO 8601"),
         ("topic=travel", "give an object"),
+        ({1: 2}, "names of members are texts"),
         ({"OR": ["topic"]}, r"filters.OR\[0\] is a str"),
     ],
 )

@@ -145,6 +145,30 @@ def test_a_bad_line_is_named_and_the_rest_goes_on(mem: Offprompt, tmp_path: Path
     assert sorted(texts(memories)) == ["one", "three"]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"importance": 99}, "importance=99"),
+        ({"event_at": float("nan")}, "event_at=nan"),
+        ({"expires_at": float("inf")}, "expires_at=inf"),
+        ({"uses": -1}, "uses=-1"),
+        ({"repeats": 10**20}, "repeats=1"),
+        ({"state": "forgotten"}, "it was forgotten"),
+        ({"subject": "user"}, "belong together"),
+    ],
+)
+def test_a_line_with_impossible_values_is_refused_by_name(
+    mem: Offprompt, tmp_path: Path, wrong: dict[str, Any], why: str
+) -> None:
+    path = tmp_path / "m.jsonl"
+    lines = [{"format": "offprompt-memories", "version": 1, "scope": {}}, {"text": "bad", **wrong}, {"text": "good"}]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    memories = mem.scope(user="alice").memories
+    done = memories.import_file(path)
+    assert [why in problem.why for problem in done.refused] == [True]
+    assert texts(memories) == ["good"]
+
+
 def test_what_is_not_to_be_stored_is_taken_out_on_the_way_in(mem: Offprompt, tmp_path: Path) -> None:
     path = written(tmp_path / "m.json", [{"id": "1", "memory": "her card is 4111 1111 1111 1111"}])
     memories = mem.scope(user="alice").memories
@@ -166,10 +190,11 @@ def test_an_export_of_mem0_keeps_text_time_and_metadata(mem: Offprompt, tmp_path
         {"id": "9a", "memory": "喜欢爬山", "user_id": "alice", "metadata": None},
         {"id": "9b", "memory": "bob's", "user_id": "bob"},
         {"id": "9c", "memory": "bad time", "user_id": "alice", "created_at": "soon"},
+        {"id": "9d", "memory": 5, "user_id": "alice"},
     ]
     memories = mem.scope(user="alice").memories
     done = memories.import_file(written(tmp_path / "m.json", {"results": records}))
-    assert (done.added, [problem.line for problem in done.refused]) == (2, [3, 4])
+    assert (done.added, [problem.line for problem in done.refused]) == (2, [3, 4, 5])
     first, second = memories.list()
     assert (first.text, first.event_at, first.tags, first.session) == ("Loves hiking", 1740823200.0, ("hobby",), "r1")
     assert (first.metadata, second.text) == ({"topic": "sport"}, "喜欢爬山")

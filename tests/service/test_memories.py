@@ -109,6 +109,8 @@ def test_what_no_user_or_assistant_said_is_refused_with_a_reason(memories: Memor
         {"what": "x", "pinned": 1},
         {"what": "x", "derive": "model"},
         {"what": "x", "tags": "one"},
+        {"what": "x", "idempotency_key": 5},
+        {"what": "x", "idempotency_key": ""},
     ],
 )
 def test_a_wrong_argument_stores_nothing(memories: Memories, call: Any) -> None:
@@ -204,6 +206,21 @@ def test_another_scopes_memory_is_not_there_by_its_id(mem: Offprompt, memories: 
     assert bobs.get(name) is not None
 
 
+@pytest.mark.parametrize("work", ["get", "update", "forget", "undo", "erase", "history"])
+def test_an_id_is_a_text_and_any_text_may_be_one(memories: Memories, work: str) -> None:
+    stored(memories, "note")
+    for wrong in (None, 5, b"m_x", ["m_x"]):
+        with pytest.raises(UsageError, match="text of its own"):
+            getattr(memories, work)(wrong)
+    for strange in ("", "\ud800", "m_' OR 1=1 --", "m_\0", "m_" + "z" * 5000):
+        if work in ("update", "history"):
+            with pytest.raises(NotFoundError):
+                getattr(memories, work)(strange)
+        else:
+            assert not getattr(memories, work)(strange)
+    assert texts(memories) == ["note"]
+
+
 def test_get_many_keeps_the_order_asked_for(memories: Memories) -> None:
     a, b = stored(memories, "a note"), stored(memories, "b note")
     assert [one.text for one in memories.get_many([b, "m_gone", a])] == ["b note", "a note"]
@@ -237,7 +254,13 @@ def test_a_page_stays_right_while_memories_come_and_go(memories: Memories) -> No
         {"within": "below"},
         {"kinds": "fact"},
         {"kinds": ["slot"]},
+        {"kinds": None},
         {"states": ["gone"]},
+        {"states": 5},
+        {"cursor": 5},
+        {"cursor": None},
+        {"session": 5},
+        {"filters": {1: 2}},
         {"since": "x"},
         {"filters": {"a": {"near": 1}}},
     ],

@@ -71,6 +71,8 @@ def _compiled(given: object, where: str, depth: int) -> Fits:
 
 def _member(name: str, value: object, where: str, depth: int) -> Fits:
     here = f"{where}.{name}"
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"{here}: {name!r} is a {type(name).__name__}; names of members are texts")
     if name in ("AND", "OR", "NOT"):
         listed = as_list(value)
         inner = [value] if listed is None and name == "NOT" else listed

@@ -186,6 +186,8 @@ def _memory(line: str, scope: Scope, *, rescope: bool) -> Memory:
     place = scope if rescope else _place(given, scope)
     known = {item.name for item in fields(Memory)} - {"scope", *MADE_ANEW}
     plain = {name: value for name, value in table.items() if name in known}
+    if table.get("state") == "forgotten":
+        raise UsageError("it was forgotten")
     memory = msgspec.convert({"memory_id": "", "kind": "fact", **plain, "scope": {"user": "x"}}, Memory)
     return replace(memory, scope=place, digest=digest_of(memory.text), version=1)
 
@@ -255,7 +257,7 @@ def _peer_records(path: Path) -> list[dict[str, Any]] | None:
     table = as_dict(value)
     listed = as_list(value if table is None else table.get("results", table.get("memories")))
     records = [record for item in listed or [] if (record := as_dict(item)) is not None]
-    return records if records and all(isinstance(record.get("memory"), str) for record in records) else None
+    return records if any(isinstance(record.get("memory"), str) for record in records) else None
 
 
 def _import_peers(
@@ -273,12 +275,12 @@ def _import_peers(
 
 def _peer(record: Mapping[str, Any], scope: Scope, now: float, *, rescope: bool) -> Memory:
     """A record of mem0 as a memory."""
-    if not record["memory"].strip():
-        raise UsageError("its memory is empty")
+    text = record.get("memory")
+    if not isinstance(text, str) or not text.strip():
+        raise UsageError("no memory: a text under `memory` is needed")
     ids = {"user": record.get("user_id"), "agent": record.get("agent_id")}
     place = scope if rescope else _place(ids, scope)
     at = moment("created_at", record.get("created_at"))
-    text = record["memory"]
     metadata = as_dict(record.get("metadata")) or {}
     categories = as_list(record.get("categories")) or []
     return Memory(

@@ -39,7 +39,15 @@ from offprompt.service.memory_family import mend_profile, with_derived
 from offprompt.service.memory_index import Within
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.memory_recall import Asked, Recaller
-from offprompt.service.memory_values import checked_choice, checked_kinds, checked_marks, checked_said, moment
+from offprompt.service.memory_values import (
+    checked_choice,
+    checked_choices,
+    checked_ids,
+    checked_marks,
+    checked_name,
+    checked_said,
+    moment,
+)
 from offprompt.service.reindexing import Reindexed, reindex
 from offprompt.service.remembering import Rememberer, digest_of
 from offprompt.service.values import checked_count, checked_tags
@@ -127,7 +135,7 @@ class Memories:
             since=moment("since", since),
             until=moment("until", until),
             as_of=moment("as_of", as_of),
-            kinds=checked_kinds(kinds),
+            kinds=checked_choices("kinds", kinds, MEMORY_KINDS),
             floor=floor,
         )
         found = Recaller(self._kit, self.scope).recall(asked)
@@ -140,9 +148,7 @@ class Memories:
 
     def get_many(self, ids: Sequence[str]) -> list[Memory]:
         """Those of the memories that are there, in the order of the ids."""
-        if isinstance(ids, str):
-            raise UsageError(f"ids={ids!r} is one text; pass a list, such as [{ids!r}]")
-        found = apply(self._kit.memories, GetMemories(self.scope.app, tuple(map(str, ids))))
+        found = apply(self._kit.memories, GetMemories(self.scope.app, checked_ids(ids)))
         return [one for one in found if one.state != "forgotten" and self._sees(one.scope)]
 
     def list(
@@ -167,18 +173,16 @@ class Memories:
         checked_count("limit", limit)
         if limit < 1:
             raise UsageError(f"limit={limit}: ask for 1 memory or more")
-        if isinstance(states, str):
-            raise UsageError(f"states={states!r} is one text; pass a list, such as states=[{states!r}]")
         fits = compile_filter(filters)
         query = MemoryQuery(
             self.scope,
             within,
-            states=tuple(checked_choice("states", state, MEMORY_STATES) for state in states),
-            kinds=checked_kinds(kinds),
-            session=session,
+            states=checked_choices("states", states, MEMORY_STATES),
+            kinds=checked_choices("kinds", kinds, MEMORY_KINDS),
+            session=None if session is None else checked_name("session", session),
             since=moment("since", since),
             until=moment("until", until),
-            after=cursor,
+            after=checked_name("cursor", cursor),
             limit=limit + 1,
         )
         found: list[Memory] = []
@@ -316,20 +320,18 @@ class Memories:
         return scope in self.scope.inherited() or self.scope.holds(scope)
 
     def _known(self, memory_id: str, *, forgotten: bool = False) -> Memory:
-        found = apply(self._kit.memories, GetMemories(self.scope.app, (str(memory_id),)))
+        found = apply(self._kit.memories, GetMemories(self.scope.app, checked_ids([memory_id])))
         there = [one for one in found if self._sees(one.scope) and (forgotten or one.state != "forgotten")]
         if not there:
             raise NotFoundError(
-                f"no memory {str(memory_id)[:40]!r} in scope {self.scope}; find it with memories.list() or recall()",
-                name=str(memory_id)[:40],
+                f"no memory {memory_id[:40]!r} in scope {self.scope}; find it with memories.list() or recall()",
+                name=memory_id[:40],
             )
         return there[0]
 
     def _families(self, ids: Sequence[str]) -> dict[Scope, list[Memory]]:
         """The memories that this scope sees, with what was derived from them, by the scope of each."""
-        if any(not isinstance(one, str) for one in ids):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"ids={ids!r}: give each id as a text of its own, such as forget('m_…', 'm_…')")
-        found = apply(self._kit.memories, GetMemories(self.scope.app, tuple(ids)))
+        found = apply(self._kit.memories, GetMemories(self.scope.app, checked_ids(ids)))
         return with_derived(self._kit.memories, [memory for memory in found if self._sees(memory.scope)])
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
 from offprompt.errors import UsageError
-from offprompt.records import MEMORY_KINDS, MemoryKind, Remembered, as_dict, as_list
+from offprompt.records import Remembered, as_dict, as_list
 from offprompt.service.remembering import Marks, Said
 from offprompt.service.values import checked_tags
 from offprompt.wire.shapes import parts_of, plain
@@ -46,14 +46,38 @@ def checked_choice(name: str, value: C, choices: Sequence[str]) -> C:
     return value
 
 
-def checked_kinds(kinds: Iterable[MemoryKind]) -> tuple[MemoryKind, ...]:
-    """The kinds, each known.
+def checked_choices(name: str, values: Iterable[C], choices: Sequence[str]) -> tuple[C, ...]:
+    """The values of a list, each one of the choices.
 
-    Raises   UsageError for another one, or a text in place of a list.
+    Raises   UsageError for another one, or for what is no list.
     """
-    if isinstance(kinds, str):
-        raise UsageError(f"kinds={kinds!r} is one text; pass a list, such as kinds=[{kinds!r}]")
-    return tuple(checked_choice("kinds", kind, MEMORY_KINDS) for kind in kinds)
+    if isinstance(values, str):
+        raise UsageError(f"{name}={values!r} is one text; pass a list, such as {name}=[{values!r}]")
+    if not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"{name}={values!r} is no list; pass one, such as {name}=[{choices[0]!r}]")
+    return tuple(checked_choice(name, value, choices) for value in values)
+
+
+def checked_name(name: str, value: str) -> str:
+    """A text that names something: an id, a session, a cursor, a key.
+
+    Raises   UsageError for anything but a text.
+    """
+    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"{name}={value!r} is a {type(value).__name__}; give a text")
+    return value.encode("utf-8", "replace").decode("utf-8")  # half a character is a mark, as in stores
+
+
+def checked_ids(ids: Sequence[str]) -> tuple[str, ...]:
+    """The ids of memories.
+
+    Raises   UsageError for one text in place of a list, and for anything but texts.
+    """
+    if isinstance(ids, str):
+        raise UsageError(f"ids={ids!r} is one text; pass a list, such as [{ids!r}]")
+    if any(not isinstance(one, str) for one in ids):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"ids={ids!r}: give each id as a text of its own, such as forget('m_…', 'm_…')")
+    return tuple(checked_name("id", one) for one in ids)
 
 
 def checked_marks(
@@ -90,8 +114,10 @@ def checked_marks(
 def checked_said(what: object, session: str, key: str | None) -> tuple[list[Said], list[Remembered]]:
     """What is to be remembered, and what never is: system text, tool results, messages without text.
 
-    Raises   UsageError for anything that is neither text nor message.
+    Raises   UsageError for anything that is neither text nor message, and for a key that is no text or empty.
     """
+    if key is not None and not checked_name("idempotency_key", key):
+        raise UsageError("idempotency_key='' names nothing; give a text of your own, or leave it out")
     listed = as_list(what)
     items = [what] if listed is None else listed
     said: list[Said] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -21,6 +22,7 @@ from offprompt.records import (
 )
 from offprompt.stores._values import storable
 
+MAX_COUNT: Final = 2**31 - 1
 TEXTS: Final = (
     "role",
     "speaker",
@@ -53,6 +55,7 @@ def checked(op: AddMemory) -> Memory:
         raise UsageError(f"memory {memory.memory_id}: subject and attribute belong together; give both or neither")
     if memory.trust == "tool" and memory.scope.shared:
         raise ConflictError("what a tool's output says is not stored for everyone; store it in a user's scope")
+    _check_numbers(memory)
     texts = {name: storable(getattr(memory, name)) for name in TEXTS}
     return replace(
         memory,
@@ -65,6 +68,21 @@ def checked(op: AddMemory) -> Memory:
         superseded_by="",
         version=1,
     )
+
+
+def _check_numbers(memory: Memory) -> None:
+    """Nothing, if times are times, the importance lies in its range, and counts are counts.
+
+    Raises   UsageError naming what is not.
+    """
+    for name in ("created_at", "updated_at", "event_at", "expires_at", "used_at"):
+        if (at := getattr(memory, name)) is not None and not math.isfinite(at):
+            raise UsageError(f"{name}={at!r} of memory {memory.memory_id}: give seconds since 1970")
+    if not 0 <= memory.importance <= 1:
+        raise UsageError(f"importance={memory.importance!r} of memory {memory.memory_id}: give a number from 0 to 1")
+    for name in ("repeats", "uses"):
+        if not 0 <= (count := getattr(memory, name)) <= MAX_COUNT:
+            raise UsageError(f"{name}={count!r} of memory {memory.memory_id}: give a whole number of 0 to {MAX_COUNT}")
 
 
 def checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:

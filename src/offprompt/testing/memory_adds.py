@@ -189,6 +189,11 @@ class MemoryAdds(Suite):
             (AddMemory(memory_of("b", shared, trust="tool")), ConflictError, "everyone"),
             (AddMemory(memory_of("b", metadata={"a": float("nan")})), UsageError, "not JSON"),
             (AddMemory(memory_of("b", metadata={"a": {1, 2}})), UsageError, "not JSON"),
+            (AddMemory(memory_of("b", event_at=float("nan"))), UsageError, "event_at=nan"),
+            (AddMemory(memory_of("b", expires_at=float("inf"))), UsageError, "expires_at=inf"),
+            (AddMemory(memory_of("b", importance=99.0)), UsageError, "importance=99"),
+            (AddMemory(memory_of("b", repeats=-1)), UsageError, "repeats=-1"),
+            (AddMemory(memory_of("b", uses=10**30)), UsageError, "uses=1"),
         ]
         for op, kind, says in wrong:
             with pytest.raises(kind, match=says):
