@@ -75,6 +75,16 @@ def test_what_waits_is_bounded(memories: Memories, monkeypatch: pytest.MonkeyPat
     assert sorted(uses(memories)) == [1, 3, 3]
 
 
+def test_a_use_waits_an_hour_at_the_most(memories: Memories, clock: MovedClock) -> None:
+    memories.recall("bicycle", top_k=1)
+    clock.move(memory_uses.MAX_WAIT_S - 1)
+    memories.recall("bicycle", top_k=1)
+    assert sum(uses(memories)) == 0
+    clock.move(1)
+    memories.recall("bicycle", top_k=1)
+    assert sum(uses(memories)) == 3
+
+
 def test_an_index_that_took_in_uses_answers_as_a_new_one(mem: Offprompt, memories: Memories) -> None:
     memories.recall("bicycle", top_k=1)
     mem.parts.memories.flush()
@@ -113,7 +123,7 @@ class Refusing(InProcessStore):
 
 def test_what_a_failing_store_did_not_take_waits_on(clock: MovedClock) -> None:
     store, scope = Refusing(clock), Scope(user="alice")
-    own = Uses(store)
+    own = Uses(store, clock)
     one = Memory("m_1", scope, "fact", "x")
     seen: list[MemoryOp[Any]] = []
     own.add(one, one)

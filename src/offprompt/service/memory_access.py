@@ -64,7 +64,7 @@ class MemoryAccess:
                     tuple(self._redactors()),
                     self._slots,
                     IndexCache(embedder),
-                    Uses(self.store),
+                    Uses(self.store, self._slots.clock),
                 )
             return self._kit
 
