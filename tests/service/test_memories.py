@@ -45,6 +45,13 @@ def texts(memories: Memories, **options: Any) -> list[str]:
     return [one.text for one in memories.list(**options)]
 
 
+def endless() -> dict[str, Any]:
+    """An object that holds itself."""
+    made: dict[str, Any] = {}
+    made["again"] = made
+    return made
+
+
 def all_of(memories: Memories, **options: Any) -> list[str]:
     """Texts of all pages."""
     found: list[str] = []
@@ -109,6 +116,7 @@ def test_what_no_user_or_assistant_said_is_refused_with_a_reason(memories: Memor
         {"what": "x", "pinned": 1},
         {"what": "x", "derive": "model"},
         {"what": "x", "tags": "one"},
+        {"what": "x", "metadata": endless()},
         {"what": "x", "idempotency_key": 5},
         {"what": "x", "idempotency_key": ""},
     ],
@@ -156,6 +164,12 @@ def test_what_is_not_to_be_stored_is_taken_out_first(mem: Offprompt, memories: M
     assert "4111" not in done.text
     assert "4111" not in str(memories.list().memories)
     assert "4111" not in str(memories.update(done.name, text="now 4111 1111 1111 1111"))
+    turn = {"role": "user", "content": "hello there", "name": "4111 1111 1111 1111"}
+    hidden = {"card": "４１１１ 1111 1111 1111", "all": [{"4111-1111-1111-1111": 4111111111111111}], "n": 7}
+    name = memories.remember(turn, metadata=hidden, tags=["4111111111111111"])[0].name
+    assert "1111" not in str(memories.get(name))
+    assert "1111" not in str(memories.update(name, metadata=hidden, tags=["4111111111111111"]))
+    assert memories.list()[1].metadata["n"] == 7
     assert "4111" not in str(mem.parts.slots.events())
 
 

@@ -110,6 +110,20 @@ def test_what_cannot_be_asked_is_an_error(memories: Memories, wrong: Any) -> Non
         memories.recall(**wrong)
 
 
+@pytest.mark.parametrize(
+    ("said", "question"),
+    [
+        ("我对花生过敏", "有什么不能吃的"),
+        ("我对花生过敏", "他不能吃什么？"),
+        ("I'm allergic to peanuts", "what can't she eat?"),
+        ("I'm allergic to peanuts", "any food restrictions?"),
+    ],
+)
+def test_what_may_not_be_eaten_is_found_without_a_common_word(memories: Memories, said: str, question: str) -> None:
+    memories.remember([said, "the lamp is green", "台灯是绿色的"])
+    assert hits(memories, question)[:1] == [said]
+
+
 def test_a_reranker_is_refused(memories: Memories) -> None:
     with pytest.raises(UnsupportedError, match="rerank"):
         memories.recall("x", rerank="model")

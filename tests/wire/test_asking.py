@@ -48,6 +48,22 @@ def test_a_slot_is_asked_for_by_identity_name_or_alias(text: str, names: dict[st
 @pytest.mark.parametrize(
     "text",
     [
+        "What can't I eat?",
+        "what can i not eat",
+        "Any food restrictions I told you about?",
+        "有什么不能吃的",
+        "我不能吃什么？",
+        "有没有不能吃的东西",
+        "我有哪些忌口",
+    ],
+)
+def test_what_may_not_be_eaten_asks_for_allergies(text: str) -> None:
+    assert asked_for(text, {"allergies": [], "user_name": []}) == {"allergies": "alias diet"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "",
         "Tell me a joke.",
         "My name is Ann.",

@@ -215,6 +215,9 @@ def _store(kit: MemoryKit, memories: Sequence[Memory], done: Imported, path: Pat
             text=kit.redacted(one.text)[0],
             gist=kit.redacted(one.gist)[0],
             quote=kit.redacted(one.quote)[0],
+            speaker=kit.clean(one.speaker),
+            tags=tuple(map(kit.clean, one.tags)),
+            metadata=kit.clean(one.metadata),
             created_at=one.created_at or now,
             updated_at=one.updated_at or now,
         )

@@ -50,7 +50,7 @@ from offprompt.service.memory_values import (
 )
 from offprompt.service.reindexing import Reindexed, reindex
 from offprompt.service.remembering import Rememberer, digest_of
-from offprompt.service.values import checked_count, checked_tags
+from offprompt.service.values import checked_count
 
 PAGE: Final = 100
 
@@ -87,13 +87,15 @@ class Memories:
         importance  0 to 1, .5 unless given. pinned: never expires.
         idempotency_key  the call's own name: once more with it changes nothing.
         derive      `rules`: names, places, wishes, likes, plans and so on become facts and profile slots, no model.
-        Redacted    before it is stored: numbers with check digits, keys; `why` says so.
+        Redacted    before it is stored, metadata, tags and names too: numbers with check digits, keys; `why` says so.
         Raises      UsageError, LimitError, ConflictError; then nothing is stored.
         """
         checked_choice("derive", derive, ("rules", "none"))
         marks = checked_marks(metadata, tags, importance, event_at, expires_at, pinned=pinned)
+        clean = self._kit.clean
+        marks = replace(marks, metadata=clean(marks.metadata), tags=tuple(map(clean, marks.tags)))
         said, refused = checked_said(what, self._session, idempotency_key)
-        said = [replace(one, derives=one.derives and derive == "rules") for one in said]
+        said = [replace(one, speaker=clean(one.speaker), derives=one.derives and derive == "rules") for one in said]
         stored = Rememberer(self._kit, self.scope).store(said, marks) if said else []
         return [*stored, *refused]
 
@@ -221,8 +223,8 @@ class Memories:
         change = UpdateMemory(
             memory.scope,
             memory.memory_id,
-            metadata=None if metadata is None else marks.metadata,
-            tags=None if tags is None else checked_tags(tags),
+            metadata=None if metadata is None else self._kit.clean(marks.metadata),
+            tags=None if tags is None else tuple(map(self._kit.clean, marks.tags)),
             importance=importance,
             event_at=_kept(event_at, "event_at"),
             expires_at=_kept(expires_at, "expires_at"),

@@ -6,16 +6,20 @@ import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from offprompt.config import Settings
+from offprompt.errors import UsageError
 from offprompt.protocols import Clock, Embedder, MemoryStore, Redactor
 from offprompt.service.memory_index import IndexCache
 from offprompt.service.memory_uses import Uses
+from offprompt.service.redacting import redacted_value
 from offprompt.service.slot_writer import Kit
 
 _LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS: Final = 80
+
+V = TypeVar("V")
 
 
 class MemoryIds:
@@ -63,3 +67,13 @@ class MemoryKit:
             kinds |= dict.fromkeys(span.kind for span in done.found)
             text = done.text
         return text, tuple(kinds)
+
+    def clean(self, value: V) -> V:
+        """A text or metadata as it may be stored.
+
+        Raises   UsageError for what is nested without end.
+        """
+        try:
+            return redacted_value(value, lambda text: self.redacted(text)[0])
+        except RecursionError as exc:
+            raise UsageError("the metadata of a memory is nested too deep; write it flatter") from exc

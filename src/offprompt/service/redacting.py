@@ -109,16 +109,20 @@ class Redaction:
         value = loaded(arguments)
         if isinstance(value, str) and value == arguments:
             return self.memories.redacted(arguments)
-        changed = self._value(value)
+        changed = redacted_value(value, self.memories.redacted)
         return arguments if changed == value else compact(changed)
 
-    def _value(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.memories.redacted(value)
-        if isinstance(value, int) and not isinstance(value, bool):
-            clean = self.memories.redacted(str(value))
-            return value if clean == str(value) else clean
-        if (members := as_dict(value)) is not None:
-            return {self.memories.redacted(key): self._value(item) for key, item in members.items()}
-        items = as_list(value)
-        return value if items is None else [self._value(item) for item in items]
+
+def redacted_value(value: Any, redact: Callable[[str], str]) -> Any:
+    """A JSON value with marks in its texts and keys, and in place of whole numbers that may not be stored."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        clean = redact(str(value))
+        return value if clean == str(value) else clean
+    if (members := as_dict(value)) is not None:
+        return {
+            redact(key) if isinstance(key, str) else key: redacted_value(item, redact) for key, item in members.items()
+        }  # pyright: ignore[reportUnnecessaryIsInstance]
+    items = as_list(value)
+    return value if items is None else [redacted_value(item, redact) for item in items]
