@@ -183,7 +183,7 @@ def test_doctor_of_a_sound_store(store: SqliteStore) -> None:
     put(store, "a", 1)
     report = doctor(store)
     assert {finding.name for finding in report.findings} == {
-        *("integrity", "versions", "format", "application", "rights", "clock", "disk", "sweep", "sqlite")
+        *("integrity", "versions", "memories", "format", "application", "rights", "clock", "disk", "sweep", "sqlite")
     }
     assert {finding.state for finding in report.findings} <= {"ok", "warn"}
     assert report.is_sound

@@ -22,7 +22,7 @@ NOT_SOUND = 1
 def doctor(
     call: Call, *, fix: Annotated[bool, typer.Option("--fix", help="Mend the rights of the store's files.")] = False
 ) -> None:
-    """Look at the store: integrity, format, rights, clock, disk. Exit code 1 if it is not sound."""
+    """Look at the store: integrity, slots, memories, format, rights, clock, disk. Exit code 1 if it is not sound."""
     with call.memory() as memory:
         report = maintenance.doctor(memory.parts.slots, fix=fix)
     heads = [call.say(head) for head in ("check", "state", "found", "what to do")]

@@ -55,7 +55,8 @@ def restore(store: object, source: str | os.PathLike[str], *, force: bool = Fals
 
 
 def doctor(store: object, *, fix: bool = False) -> Report:
-    """Look at a store: integrity, versions of format and SQLite, rights, clock, disk, what waits for a sweep.
+    """Look at a store: integrity, slots and memories with what belongs to them, versions of format and SQLite, rights,
+    clock, disk, what waits for a sweep.
 
     fix      mend the rights of the store's own files.
     """

@@ -12,6 +12,7 @@ from typing import Final
 from offprompt.records import Finding
 from offprompt.stores import _sqlite_files as files
 from offprompt.stores._sqlite_copies import integrity
+from offprompt.stores._sqlite_memory_check import check_memories
 from offprompt.stores._sqlite_schema import APPLICATION_ID, FORMAT, format_of
 
 OLDEST_SQLITE: Final = (3, 40, 0)
@@ -28,6 +29,7 @@ def check_store(connection: sqlite3.Connection, path: Path, now: float, *, fix: 
     return [
         _integrity(connection),
         _versions(connection),
+        *check_memories(connection),
         _format(connection),
         _application(connection),
         *_rights(path, fix=fix),
