@@ -123,6 +123,27 @@ def test_a_secret_does_not_go_out_where_the_session_is_opened_anew_for_each_requ
     assert "hunter2" not in str(request)
 
 
+def test_what_stands_as_it_was_shown_stays_so_while_the_store_is_away() -> None:
+    clock = MovedClock(1_800_000_000.0)
+    store = BreakableStore(clock)
+    mem = Offprompt(parts_of(store, clock, Settings(shown_after_turn="keep")))
+    ann = mem.scope(user="ann")
+    ann.write("city", "Hangzhou")
+    session = ann.session("s1", model="gpt-4o-mini")
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "What is my city?"}]
+    first = session.prepare(messages)
+    assert "Hangzhou" in str(first)
+    messages += session.absorb(text_reply("There.")).messages
+    messages.append({"role": "user", "content": "Thanks"})
+    second = session.prepare(messages)
+    messages += session.absorb(text_reply("Welcome.")).messages
+    messages.append({"role": "user", "content": "Bye"})
+    store.broken = True
+    third = session.prepare(messages)
+    assert third["messages"][: len(second["messages"])] == second["messages"]
+    assert second["messages"][: len(first["messages"])] == first["messages"]
+
+
 def test_memory_calls_are_told_that_memory_is_not_there_and_client_calls_still_run() -> None:
     store = BreakableStore(MovedClock(1_800_000_000.0))
     session = opened(store)

@@ -23,6 +23,7 @@ from offprompt.wire._response_events import (
 )
 from offprompt.wire._response_items import is_call
 from offprompt.wire.argument_stream import ArgumentStream
+from offprompt.wire.shapes import number
 
 Event = dict[str, Any]
 
@@ -80,7 +81,7 @@ class ResponseFilter:
         kind = str(data.get("type"))
         self._chunks[kind] = chunk
         if self._sequence is None:
-            self._sequence = data.get("sequence_number")
+            self._sequence = number(data.get("sequence_number"))
         events = map(self._numbered, self._events(kind, data))
         return [chunk if event == data else self._like(event) for event in events]
 
@@ -97,7 +98,7 @@ class ResponseFilter:
 
     def _like(self, event: Event) -> Any:
         """An event as the application gets events: of the class in which events of its kind came."""
-        kind = str(event["type"])
+        kind = str(event.get("type"))
         return like(self._chunks[kind], event) if kind in self._chunks else event
 
     def _events(self, kind: str, data: Event) -> list[Event]:

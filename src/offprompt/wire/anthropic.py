@@ -78,8 +78,8 @@ class AnthropicMessages:
             return "system"
         if role != "user":
             raise UsageError(f"a message has role {role!r}; Anthropic messages know user, assistant and system")
-        kinds = {block.get("type") for block in parts_of(message)}
-        return "tool" if kinds == {"tool_result"} else "user"
+        blocks = parts_of(message)
+        return "tool" if blocks and all(block.get("type") == "tool_result" for block in blocks) else "user"
 
     def text(self, message: Message) -> str:
         """See `Shape`."""
@@ -104,7 +104,7 @@ class AnthropicMessages:
     def calls(self, message: Message) -> list[Call]:
         """See `Shape`."""
         return [
-            Call(str(block.get("id", "")), str(block.get("name", "")), compact(block.get("input") or {}))
+            Call(str(block.get("id", "")), str(block.get("name", "")), _input(block))
             for block in parts_of(message)
             if block.get("type") == "tool_use"
         ]
@@ -220,6 +220,19 @@ class AnthropicMessages:
         """See `Shape`."""
         calls = [[call.call_id, call.name, json.loads(call.arguments)] for call in self.calls(message)]
         return canonical(["assistant", comparable(self.text(message)), calls])
+
+
+def _input(block: Mapping[str, Any]) -> str:
+    """A call's input as JSON text.
+
+    Raises   UsageError if it is no JSON.
+    """
+    try:
+        return compact(block.get("input") or {})
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise UsageError(
+            f"the input of the call {block.get('id')!r} is not JSON: {exc}; give the block as the provider sent it"
+        ) from exc
 
 
 def _kept(block: dict[str, Any]) -> dict[str, Any]:
