@@ -160,6 +160,21 @@ def test_a_superseded_statement_is_found_as_of_its_time(memories: Memories, cloc
     assert hits(memories, "where do I live?", top_k=1, as_of=start + 1) == ["I live in Porto"]
 
 
+@pytest.mark.parametrize("order", ["Rome Porto Lisbon", "Rome Lisbon Porto", "Lisbon Rome Porto"])
+def test_as_of_is_told_by_when_it_was_stored_not_by_when_it_happened(
+    memories: Memories, clock: MovedClock, order: str
+) -> None:
+    happened = {"Rome": "2001-01-01", "Porto": "2002-01-01", "Lisbon": "2003-01-01"}
+    known: list[str] = []
+    for city in order.split():
+        memories.remember(f"I live in {city}", event_at=happened[city])
+        known.append(max([*known, city], key=lambda each: happened[each]))
+        clock.move(DAY)
+    for at, city in enumerate(known):
+        then = clock.now() - (len(known) - at) * DAY + 1
+        assert hits(memories, "where do I live?", as_of=then) == [f"I live in {city}"]
+
+
 def test_an_empty_answer_says_why(memories: Memories) -> None:
     assert memories.recall("boat").why == "there is nothing to be found"
     fill(memories, "the red bicycle")

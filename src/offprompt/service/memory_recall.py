@@ -113,7 +113,8 @@ class Recaller:
         at = asked.as_of or 0.0
         states: tuple[MemoryState, ...] = ("live", "superseded", "archived")
         rows = apply(self._kit.memories, ListMemories(MemoryQuery(self.scope, asked.within, states=states)))
-        there = [row for row in rows if row.created_at <= at and _held(row, at)]
+        known = {row.memory_id: row for row in rows}
+        there = [row for row in rows if row.created_at <= at and _held(row, at, known)]
         return self._kit.index.of(self._kit.memories, there)
 
 
@@ -142,10 +143,18 @@ def question_of(query: object) -> str:
     return "\n".join(said[-2:]) if telling_words(said[-1]) < FEW_WORDS else said[-1]
 
 
-def _held(memory: Memory, at: float) -> bool:
-    """Whether a memory held at a time, as far as its record tells."""
+def _held(memory: Memory, at: float, known: Mapping[str, Memory]) -> bool:
+    """Whether a memory held at a time, as far as the records tell.
+
+    known    by id. A statement holds until a newer one is stored, whenever what that one tells of happened.
+    """
     if memory.state == "live":
         return memory.expires_at is None or memory.pinned or memory.expires_at > at
+    newer = known.get(memory.superseded_by)
+    if newer is not None:
+        while newer is not None and newer.created_at > at:
+            newer = known.get(newer.superseded_by)
+        return newer is None
     return memory.state_at is not None and memory.state_at > at
 
 

@@ -121,8 +121,6 @@ def redacted_value(value: Any, redact: Callable[[str], str]) -> Any:
         clean = redact(str(value))
         return value if clean == str(value) else clean
     if (members := as_dict(value)) is not None:
-        return {
-            redact(key) if isinstance(key, str) else key: redacted_value(item, redact) for key, item in members.items()
-        }  # pyright: ignore[reportUnnecessaryIsInstance]
+        return {redact(str(key)): redacted_value(item, redact) for key, item in members.items()}
     items = as_list(value)
     return value if items is None else [redacted_value(item, redact) for item in items]
