@@ -49,6 +49,18 @@ def test_the_same_in_chinese(talk: NewTalk, alice: BoundScope) -> None:
     assert (alice.read("user_name"), alice.read("home")) == ("欧阳修远", "成都")
 
 
+@pytest.mark.parametrize("capture", ["all", "user"])
+def test_a_short_answer_is_read_with_its_question(talk: NewTalk, alice: BoundScope, capture: str) -> None:
+    one = talk(capture=capture)
+    one.turn("Hello.", "Hello! What is your name?")
+    one.turn("Margarethe.", "Nice to meet you.")
+    assert alice.read("user_name") == "Margarethe"
+    other = talk("s2", capture=capture)
+    other.turn("你好", "你好，怎么称呼你？")
+    other.turn("欧阳修远", "你好，修远。")
+    assert alice.read("user_name") == "欧阳修远"
+
+
 def test_nothing_is_captured_before_the_turn_is_over(talk: NewTalk, alice: BoundScope, wire: Wire) -> None:
     one = talk(tools=[tool("look", wire)])
     asked = one.turn("Look for a train to Graz", call("look", "c1", text="Graz"))

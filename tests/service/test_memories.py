@@ -415,6 +415,26 @@ def test_the_profile_follows_what_is_forgotten_and_erased(alice: BoundScope) -> 
     assert [str(one.value) for one in alice.slots.history("allergies")] == ["花生"]
 
 
+@pytest.mark.parametrize(
+    ("question", "answer", "name"),
+    [("Hello! What is your name?", "Lin.", "Lin"), ("你好，怎么称呼你？", "林小雨", "林小雨")],
+)
+def test_a_short_answer_fills_the_profile_and_is_taken_back(
+    alice: BoundScope, question: str, answer: str, name: str
+) -> None:
+    turns = [{"role": "assistant", "content": question}, {"role": "user", "content": answer}]
+    said = alice.remember(turns)[1].name
+    assert alice.slots.snapshot() == {"user_name": name}
+    assert alice.memories.forget(said) == 2
+    assert alice.slots.snapshot() == {}
+    assert alice.memories.undo(said) == 2
+    assert alice.slots.snapshot() == {"user_name": name}
+    assert alice.memories.erase(said) == 2
+    assert alice.slots.snapshot() == {}
+    alice.remember([{"role": "user", "content": answer}])
+    assert alice.slots.snapshot() == {}
+
+
 def test_a_slot_that_the_application_wrote_stays(alice: BoundScope) -> None:
     name = alice.remember("My name is Linnea")[0].name
     alice.write("user_name", "Linnea")

@@ -45,6 +45,7 @@ LATER: Final = "what was said is in the journal, but not yet among the memories;
 class PastTurn:
     """A turn that is over: what the user said, and the reply that ended it.
 
+    asked     the reply before: what a short answer answers.
     told      memory was shown in it: the model's answer repeats that, and is not captured. tainted: a tool's output
               stood in it.
     """
@@ -53,6 +54,7 @@ class PastTurn:
     reply: JournalEntry
     told: bool
     tainted: bool
+    asked: str = ""
 
 
 def captured_scope(scope: Scope) -> Scope | None:
@@ -139,6 +141,7 @@ class Capture:
                     op_key=f"capture/{entry.key}",
                     derives=rules,
                     message=entry.key[:ID_CHARS],
+                    asked=past.asked,
                 )
         text = parse_actions(dict(past.reply.message)).text.strip()[:MAX_MEMORY_CHARS]
         if text and self.what == "all" and not past.told:
@@ -217,4 +220,5 @@ def _turns(chain: Sequence[JournalEntry], conversation: Conversation, record: Se
             continue
         users = tuple(entry for entry in group if entry.kind == "user")
         told = any(entry.shown for entry in group)
-        yield PastTurn(users, reply, told, any(entry.kind == "tool" for entry in group))
+        asked = next((entry.text for entry in reversed(groups[at - 1]) if entry.kind == "assistant"), "") if at else ""
+        yield PastTurn(users, reply, told, any(entry.kind == "tool" for entry in group), asked)

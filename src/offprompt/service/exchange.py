@@ -106,6 +106,7 @@ def import_file(kit: MemoryKit, scope: Scope, path: Path, *, rescope: bool = Fal
     seen = 0
     for conversation in read_conversations(path, done.refused.append):
         seen += 1
+        asked = ["", *(message.text if message.kind == "assistant" else "" for message in conversation.messages)]
         said = [
             Said(
                 message.text,
@@ -115,8 +116,9 @@ def import_file(kit: MemoryKit, scope: Scope, path: Path, *, rescope: bool = Fal
                 order=at,
                 op_key=f"log/{conversation.name}/{at}/{digest_of(message.text)}",
                 derives=derive and message.kind == "user",
+                asked=before,
             )
-            for at, message in enumerate(conversation.messages)
+            for at, (message, before) in enumerate(zip(conversation.messages, asked, strict=False))
             if message.kind in ("user", "assistant") and message.text.strip()
         ]
         _remember(kit, scope, said, Marks(actor="import"), done)

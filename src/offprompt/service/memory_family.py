@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from offprompt.protocols import MemoryStore, apply
+from offprompt.recall.derive.answers import answer_of
 from offprompt.recall.derive.deriving import derive
 from offprompt.recall.derive.records import Derived, Turn
 from offprompt.records import MEMORY_STATES, Added, ListMemories, Memory, MemoryQuery, Scope
@@ -39,8 +40,7 @@ def mend_profile(
 ) -> None:
     """Let the profile's slots follow what became of a family of memories, as far as rules filled them from these.
 
-    What is in a slot from elsewhere stays. An answer to the model's question ("Lin." to "What is your name?") is not
-    read again, so its slot stays too.
+    What is in a slot from elsewhere stays.
     """
     profile = ProfileWriter(kit.slots, scope, "user")
     for fact, memory in _told(memories):
@@ -63,6 +63,8 @@ def _told(memories: Sequence[Memory]) -> Iterator[tuple[Derived, Memory]]:
     # Most of a thousand that are erased together told nothing, and reading one again costs more than to erase it.
     telling = {one.source_id or one.memory_id for one in memories if one.attribute}
     for memory in memories:
+        if (answer := answer_of(memory.rule, memory.quote)) is not None:
+            yield answer, memory
         if memory.memory_id in telling and memory.role in ("", "user") and not memory.source_id:
             turn = Turn("0", memory.text, "user", memory.speaker, memory.event_at)
             for fact in derive([turn], memory.created_at):

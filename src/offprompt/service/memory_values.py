@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
@@ -122,6 +123,7 @@ def checked_said(what: object, session: str, key: str | None) -> tuple[list[Said
     items = [what] if listed is None else listed
     said: list[Said] = []
     refused: list[Remembered] = []
+    asked = ""
     for at, item in enumerate(items):
         where = "what" if listed is None else f"what[{at}]"
         one = _said(item, where)
@@ -130,7 +132,8 @@ def checked_said(what: object, session: str, key: str | None) -> tuple[list[Said
             continue
         order = at if one.kind == "episode" else -1
         name = None if key is None else f"{key}#{at}"
-        said.append(Said(one.text, one.kind, one.role, one.speaker, session, order, op_key=name, derives=one.derives))
+        said.append(replace(one, session=session, order=order, op_key=name, asked=asked))
+        asked = one.text if one.role == "assistant" else ""
     return said, refused
 
 

@@ -32,6 +32,7 @@ class Said:
     role, speaker, session, order  of the turn, where it is one. at: when it was said, in seconds since 1970.
     op_key   the write's own name. derives: whether rules may read it. source, trust: None: those of the call's marks.
     message  journal key of the session's message that it is.
+    asked    what the assistant said right before it: "Lin." means nothing without its question. It is not stored.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Said:
     source: Source | None = None
     trust: Trust | None = None
     message: str = ""
+    asked: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +94,13 @@ class Rememberer:
         now = self._kit.clock.now()
         clean = [(replace(one, text=text), taken) for one in said for text, taken in [self._kit.redacted(one.text)]]
         turns = [
-            Turn(str(at), one.text, one.role or "user", one.speaker, marks.event_at or one.at)
+            turn
             for at, (one, _) in enumerate(clean)
             if one.derives
+            for turn in (
+                Turn(f"{at}?", one.asked, "assistant"),
+                Turn(str(at), one.text, one.role or "user", one.speaker, marks.event_at or one.at),
+            )
         ]
         found = derive(turns, now)
         drafts: list[_Draft] = []

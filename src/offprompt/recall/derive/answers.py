@@ -6,8 +6,10 @@ import re
 from typing import Final
 
 from offprompt.recall.derive.names import is_han_name, is_name
-from offprompt.recall.derive.records import Derived, Quote, Turn
+from offprompt.recall.derive.records import USER, Derived, Quote, Turn
 from offprompt.recall.derive.saying import Saying
+
+RULE: Final = ".name.answer"
 
 _ASKED: Final = re.compile(
     r"(?:what(?:'s| is) your name|what (?:should|can|may|shall) I call you|how (?:should|can|may) I (?:call"
@@ -35,17 +37,28 @@ def answered(question: Turn, saying: Saying) -> Derived | None:
     if not chinese and not (is_name(value, alone=True) and value[:1].isascii()):
         return None
     asked_at = max(0, len(question.text) - 300) + (asked.start() if asked else 0)
+    quotes = (
+        Quote(saying.turn.turn_id, match.start("v"), match.end("v")),
+        Quote(question.turn_id, asked_at, len(question.text)),
+    )
+    text = f"{saying.shown('zh')}的名字叫{value}。" if chinese else f"{saying.shown('en')}'s name is {value}."
+    return _named(f"{'zh' if chinese else 'en'}{RULE}", saying.me, value, text, quotes)
+
+
+def answer_of(rule: str, quote: str) -> Derived | None:
+    """The answer that a stored fact holds, whose question is not known any more; None if the fact is no answer."""
+    return _named(rule, USER, quote, "", ()) if rule.endswith(RULE) else None
+
+
+def _named(rule: str, subject: str, value: str, text: str, quotes: tuple[Quote, ...]) -> Derived:
     return Derived(
         kind="slot",
-        rule=f"{'zh' if chinese else 'en'}.name.answer",
-        subject=saying.me,
+        rule=rule,
+        subject=subject,
         attribute="name",
         value=value,
-        text=f"{saying.shown('zh')}的名字叫{value}。" if chinese else f"{saying.shown('en')}'s name is {value}.",
-        quotes=(
-            Quote(saying.turn.turn_id, match.start("v"), match.end("v")),
-            Quote(question.turn_id, asked_at, len(question.text)),
-        ),
+        text=text,
+        quotes=quotes,
         slot="user_name",
         effect="replaces",
     )
