@@ -34,7 +34,21 @@ SCRIPTS = {
     "other": "🏮👩\u200d👩\U00020000\u202e",
 }
 PARTS = ["[[", "]]", "[", "]", "【【", "】】", "{{", "}}", "mem", "ＭＥＭ", ":", "：", "#", "/", "@", "*", "`"]
-MARKS = [*PARTS, " ", "\n", '"', "\\", "\u00a0", JOINER, "[[mem:a]]", "[[mem:@ab12]]", "%5B", "\u200b", "\u200f", "\x00"]
+MARKS = [
+    *PARTS,
+    " ",
+    "\n",
+    '"',
+    "\\",
+    "\u00a0",
+    JOINER,
+    "[[mem:a]]",
+    "[[mem:@ab12]]",
+    "%5B",
+    "\u200b",
+    "\u200f",
+    "\x00",
+]
 
 
 def texts(script: str, *, at_least: int = 0, at_most: int = 14) -> st.SearchStrategy[str]:

@@ -31,8 +31,9 @@ def match(terms: Iterable[str], postings: Postings, lengths: Floats, sessions: I
 
     lengths    by row, in terms; 0 for removed rows. sessions: by row; -1: in none.
     allowed    rows whose words may count for their session.
-    Source   Robertson & Zaragoza 2009, "The probabilistic relevance framework", divided by its least upper bound, idf · (k1 + 1) over the query's terms, which takes the
-             place of the maximum in Bruch, Gai & Ingber 2023, "An analysis of fusion functions for hybrid retrieval".
+    Source   Robertson & Zaragoza 2009, "The probabilistic relevance framework", divided by its least upper bound,
+             idf · (k1 + 1) over the query's terms, which takes the place of the maximum in Bruch, Gai & Ingber 2023,
+             "An analysis of fusion functions for hybrid retrieval".
     Cost     O(rows + postings of the terms).
     """
     texts = int((lengths > 0).sum())
