@@ -10,13 +10,14 @@ import pytest
 import offprompt
 from offprompt import BackendError
 from offprompt.protocols import apply
-from offprompt.records import Memory, MemoryOp, Scope, ScopeRevisions
+from offprompt.records import Memory, MemoryOp, Scope, ScopeRevisions, UseMemories
 from offprompt.service import memory_uses
 from offprompt.service.memories import Memories
 from offprompt.service.memory_uses import Uses
 from offprompt.service.offprompt import Offprompt
 from offprompt.stores.in_process import InProcessStore
 from offprompt.testing import MovedClock
+from tests.service.parts import parts_of
 
 TEXTS = ("the red bicycle", "红色的自行车 bicycle", "a bicycle for two")
 
@@ -111,12 +112,12 @@ def test_a_row_that_was_only_used_is_not_made_anew(mem: Offprompt, memories: Mem
 
 
 class Refusing(InProcessStore):
-    """A store that fails while it is told to."""
+    """A store that takes no uses while it is told to."""
 
     fails = False
 
     def apply(self, ops: Any) -> list[Any]:
-        if self.fails:
+        if self.fails and any(isinstance(op, UseMemories) for op in ops):
             raise BackendError("the disk is full")
         return super().apply(ops)
 
@@ -137,3 +138,19 @@ def test_what_a_failing_store_did_not_take_waits_on(clock: MovedClock) -> None:
     assert own.apply([]) == []
     own.flush()
     assert [getattr(op, "counts", None) for op in seen] == [{"m_1": 3}]
+
+
+def test_a_store_that_takes_no_uses_fails_no_recall(clock: MovedClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Refusing(clock)
+    own = Offprompt(parts_of(store, clock)).scope(user="alice").memories
+    own.remember(TEXTS[0], derive="none")
+    own.recall("bicycle")
+    store.fails = True
+    clock.move(memory_uses.MAX_WAIT_S)
+    assert len(own.recall("bicycle")) == 1
+    with pytest.raises(BackendError, match="disk is full"):
+        own.remember(TEXTS[1], derive="none")
+    monkeypatch.setattr(memory_uses, "MAX_WAITING", 1)
+    assert len(own.recall("bicycle")) == 1
+    own.remember(TEXTS[1], derive="none")
+    assert uses(own) == [0, 0]

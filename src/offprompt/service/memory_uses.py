@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
+from offprompt.errors import BackendError
 from offprompt.protocols import Clock, MemoryStore
 from offprompt.records import Memory, MemoryOp, Scope, UseMemories
 
@@ -31,14 +32,20 @@ class Uses:
         self._due_at = math.inf
 
     def add(self, *memories: Memory) -> None:
-        """Count one use of each."""
+        """Count one use of each. A store that takes none fails no recall: they wait on, or at the bound are let go."""
         with self._lock:
             for memory in memories:
                 self._count(memory.scope, {memory.memory_id: 1})
             is_full = sum(map(len, self._waiting.values())) >= MAX_WAITING
             is_due = is_full or self._clock.now() >= self._due_at
         if is_due:
-            self.flush()
+            try:
+                self.flush()
+            except BackendError:
+                # The recall has its answer; the next write says what is wrong with the store.
+                if is_full:
+                    with self._lock:
+                        self._waiting = {}
 
     def apply(self, ops: Sequence[MemoryOp[Any]]) -> list[Any]:
         """The results of ops, in whose transaction what waits is stored; it waits on if the store refuses them."""
