@@ -114,10 +114,11 @@ class SlotStore(Protocol):
                begins anew: version 1, and its old versions are gone.
     Names      unique in a scope by `fold_name`. A put whose name folds to another live slot's (spelled otherwise) is a
                NameInvalidError; get, forget, history accept any spelling that folds alike.
-    Put        LimitError: more than limits.max_slots live slots in the scope, or value over limits.max_bytes (UTF-8 of
-               `text_of(value)`; the message says bytes and characters). ConflictError: if_version differs (the message
-               names both); trust `tool` over a current value of trust `user`. Versions go up by one and are never
-               reused while the slot is there; a put over a forgotten slot goes on counting and shows it again.
+    Put        LimitError: more than limits.max_slots live slots in the scope (those of actor `rules` do not count), or
+               value over limits.max_bytes (UTF-8 of `text_of(value)`; the message says bytes and characters).
+               ConflictError: if_version differs (the message names both); trust `tool` over a current value of trust
+               `user`. Versions go up by one and are never reused while the slot is there; a put over a forgotten slot
+               goes on counting and shows it again.
                limits.keep_versions versions are kept, and the newest of each trust beyond that.
                ConflictError too: trust `tool` in the shared scope; source `model` over a locked slot, hidden or not.
                LimitError too: more than limits.model_writes puts of source `model` on one slot in 60 s (0: any number).

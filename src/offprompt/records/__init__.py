@@ -58,6 +58,7 @@ from offprompt.records.session import Body, Head, JournalEntry, SessionChange, S
 from offprompt.records.slot import (
     DEFAULT,
     POLICIES,
+    RULES,
     Default,
     Place,
     Policy,
@@ -78,6 +79,7 @@ __all__ = [
     "MEMORY_KINDS",
     "MEMORY_STATES",
     "POLICIES",
+    "RULES",
     "Action",
     "AddMemory",
     "AddOutcome",

@@ -22,6 +22,9 @@ Trust: TypeAlias = Literal["user", "tool"]
 """`user`: the application, the user, or the model in a turn without foreign text. `tool`: everything else."""
 
 POLICIES: Final = ("never", "by_handle", "when_asked", "card")
+RULES: Final = "rules"
+"""The actor of what rules derived. Slots that it wrote do not count among `max_slots`: their names are a short list."""
+
 MAX_NAME_CHARS: Final = 64
 RESERVED_PREFIX: Final = "m_"
 # Letters and marks that show nothing: the Hangul fillers, joiners, Khmer inherent vowels, variation selectors.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from offprompt.errors import ConflictError, LimitError, NotFoundError
-from offprompt.recall.derive.records import SLOTS, Derived
-from offprompt.records import Added, Policy, Remembered, Scope, Slot, SlotLimits, Trust, text_of
+from offprompt.recall.derive.records import Derived
+from offprompt.records import RULES, Added, Policy, Remembered, Scope, Slot, Trust, text_of
 from offprompt.service.slot_writer import Kit, SlotWriter, Writer
 from offprompt.service.slots import Slots
 
 JOINT: Final = "; "
-RULES: Final = "rules"
 
 
 class ProfileWriter:
@@ -69,8 +67,7 @@ class ProfileWriter:
         if current is not None and text_of(current.value) == value:
             return current
         own = SlotWriter(self._kit, self._slots.scope)
-        limits: SlotLimits = self._kit.limits
-        put = replace(own.draft(name, value, writer), limits=replace(limits, max_slots=limits.max_slots + len(SLOTS)))
+        put = own.draft(name, value, writer)
         try:
             return own.store(put, split=False, schema=None, given=policy)
         except LimitError:

@@ -10,16 +10,13 @@ from typing import Any, Final
 from offprompt.recall.derive.deriving import derive
 from offprompt.recall.derive.records import Derived, Turn
 from offprompt.recall.duplicates import normalised
-from offprompt.records import Added, AddMemory, Memory, MemoryKind, Remembered, Scope, Source, Trust
+from offprompt.records import RULES, Added, AddMemory, Memory, MemoryKind, Remembered, Scope, Source, Trust
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.profile import ProfileWriter
 
 MESSAGE: Final = "message"
 """The member of a memory's metadata that names the session's message it was made of: its handle is `@` and that."""
-
-RULES: Final = "rules"
-"""Who derived facts."""
 
 COVERING: Final = 0.6
 """A derived fact whose quote is this part of a given text says what the text says: it is not stored beside it."""

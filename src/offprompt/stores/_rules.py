@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 from offprompt.errors import ConflictError, LimitError, NameInvalidError, NotFoundError, UsageError
 from offprompt.records import (
     DEFAULT,
+    RULES,
     ForgetSlot,
     Json,
     PutSlot,
@@ -86,7 +87,7 @@ def plan_put(
 ) -> PlannedPut:
     """What the put stores over `row`, which may be expired or hidden.
 
-    marks       the kept versions of the row. count_live: the live slots of the scope, asked only for a new one.
+    marks       the kept versions of the row. count_live: see SlotTable, asked only for a new slot.
     Hidden      a put over a forgotten slot goes on with its versions; tags, importance, schema, life, uses and
                 created_at, allow begin anew, since nothing was there for the writer to keep; the lock stays.
     Raises      NameInvalidError, LimitError, ConflictError, UsageError as the contract says.
@@ -114,7 +115,7 @@ def plan_put(
             unit="bytes",
             way_out="shorten it, spread it over several slots, or raise max_value_bytes",
         )
-    if current is None and (live := count_live()) >= op.limits.max_slots:
+    if current is None and op.actor != RULES and (live := count_live()) >= op.limits.max_slots:
         raise LimitError(
             f"slot {name!r} is one too many for scope {op.scope}",
             used=live + 1,
@@ -157,7 +158,7 @@ def plan_restore(op: RestoreSlot, row: Slot | None, *, now: float, count_live: C
             f"nothing is hidden under slot {op.name!r} in scope {op.scope} that can be brought back; "
             f"a forget can be undone for {op.limits.undo_s / 86400:g} days: list what is hidden, or write it anew"
         )
-    if (live := count_live()) >= op.limits.max_slots:
+    if row.actor != RULES and (live := count_live()) >= op.limits.max_slots:
         raise LimitError(
             f"slot {row.name!r} is one too many for scope {op.scope}",
             used=live + 1,

@@ -55,7 +55,7 @@ class SlotTable(Protocol):
         ...
 
     def count_live(self, scope: Scope, now: float) -> int:
-        """The live slots of exactly that scope."""
+        """The live slots of exactly that scope, but for those that rules wrote."""
         ...
 
     def rows(self, scope: Scope, *, subtree: bool) -> list[Slot]:

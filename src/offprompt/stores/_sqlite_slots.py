@@ -7,7 +7,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from offprompt.records import Event, Scope, Slot, SlotVersion, fold_name
+from offprompt.records import RULES, Event, Scope, Slot, SlotVersion, fold_name
 from offprompt.stores import _rules as rules
 from offprompt.stores._sqlite_rows import (
     EVENT_COLUMNS,
@@ -62,10 +62,10 @@ class SqliteTable:
 
     def count_live(self, scope: Scope, now: float) -> int:
         return self._sql(
-            "SELECT count(*) FROM slots WHERE "
+            "SELECT count(*) FROM slots JOIN versions USING (app, user, agent, session, folded, version) WHERE "
             + THE_SCOPE
-            + " AND forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > ?)",
-            (*scope.key, now),
+            + " AND forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > ?) AND actor <> ?",
+            (*scope.key, now, RULES),
         ).fetchone()[0]
 
     def rows(self, scope: Scope, *, subtree: bool) -> list[Slot]:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from offprompt.errors import UsageError
 from offprompt.protocols import Clock
 from offprompt.records import (
+    RULES,
     Body,
     Event,
     JournalEntry,
@@ -239,7 +240,8 @@ class _Table:
         return [replace(kept, value=copy.deepcopy(kept.value)) for kept, _ in row.versions] if row else []
 
     def count_live(self, scope: Scope, now: float) -> int:
-        return sum(rules.is_live(row.slot, now) for row in self.scopes.get(scope.key, {}).values())
+        slots = [row.slot for row in self.scopes.get(scope.key, {}).values()]
+        return sum(rules.is_live(slot, now) and slot.actor != RULES for slot in slots)
 
     def rows(self, scope: Scope, *, subtree: bool) -> list[Slot]:
         if not subtree:

@@ -177,6 +177,16 @@ class SlotLife(Suite):
         forget(store, "w")
         assert restore(store, "v", limits=limits).value == "a"
 
+    def test_what_rules_write_does_not_count_among_the_slots(self, store: SlotStore) -> None:
+        limits = SlotLimits(max_slots=1)
+        put(store, "name", "Lin", limits=limits, actor="rules")
+        put(store, "v", "a", limits=limits)
+        put(store, "home", "Oslo", limits=limits, actor="rules")
+        with pytest.raises(LimitError, match="2 slots, the limit is 1"):
+            put(store, "w", "b", limits=limits)
+        forget(store, "home")
+        assert restore(store, "home", limits=limits).value == "Oslo"
+
     def test_put_over_a_forgotten_slot_goes_on_counting(self, store: SlotStore) -> None:
         put(store, "v", "a", tags=("t",), schema={"type": "string"})
         put(store, "v", "b")
