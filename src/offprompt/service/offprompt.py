@@ -14,6 +14,7 @@ from offprompt.records import EraseMemories, EraseSlots, Event, Recalled, Rememb
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.aliasing import Joined, join_users, resolved, with_aliases
 from offprompt.service.async_session import AsyncSession
+from offprompt.service.holders import Holder, holders
 from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.session import Session
@@ -223,6 +224,13 @@ class Offprompt:
         """
         stores = self.parts.slots, self.parts.memories.store
         return join_users(*stores, app or self.parts.settings.app, old, new, preview=preview)
+
+    def users(self, *, app: str | None = None) -> list[Holder]:
+        """The users and agents of an app for whom something is stored, and how much; the shared scope first.
+
+        Cost     O(all slots and sessions of the app, and its scopes with memories).
+        """
+        return holders(self.parts.slots, self.parts.memories.store, self.parts.sessions, app or self.parts.settings.app)
 
     def close(self) -> None:
         """Write what was kept back, and let go of files."""
