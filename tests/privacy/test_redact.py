@@ -68,7 +68,14 @@ def test_an_identity_number_in_a_sentence(spelled: str) -> None:
 @pytest.mark.parametrize("number", [CARD, VISA, AMEX])
 def test_a_card_however_its_digits_are_set(number: str) -> None:
     fours = " ".join(number[at : at + 4] for at in range(0, len(number), 4))
-    for set_so in (number, fours, fours.replace(" ", "-"), fours.replace(" ", "　"), " ".join(number)):
+    for set_so in (
+        number,
+        fours,
+        fours.replace(" ", "-"),
+        fours.replace(" ", "　"),
+        " ".join(number),
+        "\u200b".join(number),
+    ):
         assert kinds(f"card: {set_so}, thanks") == ["bank_card"], set_so
         assert kinds(f"卡号{set_so.translate(FULL_WIDTH)}。") == ["bank_card"], set_so
     assert kinds("3782 822463 10005") == ["bank_card"]

@@ -182,6 +182,14 @@ def test_a_session_is_an_attribute_and_the_next_one_finds_it(alice: BoundScope) 
     assert alice.memories.sessions() == {"s1": 1, "s2": 1}
 
 
+def test_users_are_listed_with_what_they_hold(mem: Offprompt) -> None:
+    mem.scope(user="alice", session="s1").remember("My name is Lin")
+    mem.scope(user="bob").write("city", "Oslo")
+    mem.scope(app="other", user="carol").remember("a note", derive="none")
+    assert [(one.scope.user, one.slots, one.memories) for one in mem.users()] == [("alice", 1, 1), ("bob", 1, 0)]
+    assert [(one.scope.user, one.memories) for one in mem.users(app="other")] == [("carol", 1)]
+
+
 def test_a_session_without_an_owner_keeps_its_own(mem: Offprompt) -> None:
     mem.scope(session="s1").remember("the door is red", derive="none")
     assert texts(mem.scope(session="s1").memories) == ["the door is red"]

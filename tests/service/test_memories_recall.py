@@ -175,6 +175,22 @@ def test_as_of_is_told_by_when_it_was_stored_not_by_when_it_happened(
         assert hits(memories, "where do I live?", as_of=then) == [f"I live in {city}"]
 
 
+def test_filters_decide_before_anything_is_ranked(memories: Memories, clock: MovedClock) -> None:
+    fill(memories, *(f"the red door {n}" for n in range(100)), expires_at=clock.now() + 5)
+    fill(memories, *(f"the red door of house {n} in the long street" for n in range(10)), metadata={"topic": "kept"})
+    fill(memories, *(f"the red door, {n}" for n in range(200, 300)), metadata={"topic": "other"})
+    clock.move(10)
+    found = hits(memories, "the red door", top_k=50, filters={"topic": "kept"})
+    assert sorted(found) == sorted(f"the red door of house {n} in the long street" for n in range(10))
+
+
+def test_age_reorders_and_never_hides_an_exact_match(memories: Memories, clock: MovedClock) -> None:
+    fill(memories, "the spare key lies under the blue pot", importance=0.0)
+    clock.move(3000 * DAY)
+    fill(memories, *(f"the key of house {n} lies here" for n in range(50)), importance=1.0, pinned=True)
+    assert "the spare key lies under the blue pot" in hits(memories, "the spare key lies under the blue pot", top_k=1)
+
+
 def test_an_empty_answer_says_why(memories: Memories) -> None:
     assert memories.recall("boat").why == "there is nothing to be found"
     fill(memories, "the red bicycle")

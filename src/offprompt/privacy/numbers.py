@@ -11,7 +11,7 @@ from offprompt.records.redaction import Span
 
 _FULL_WIDTH: Final = {ord("０") + value: str(value) for value in range(10)}
 _DASHES: Final = dict.fromkeys(map(ord, "‐‑‒–—−－"), "-")
-_SPACES: Final = dict.fromkeys(map(ord, "\u00a0\u2002\u2003\u2009\u202f\u3000\t"), " ")
+_SPACES: Final = dict.fromkeys(map(ord, "\u00a0\u2002\u2003\u2009\u202f\u3000\t\u200b\u200c\u200d\u2060\ufeff"), " ")
 _PLAIN: Final = {**_FULL_WIDTH, **_DASHES, **_SPACES, ord("Ｘ"): "X", ord("ｘ"): "x"}
 _RUN: Final = re.compile(r"[0-9](?:[ -]{0,2}[0-9]){11,}(?:[ -]?[Xx](?![A-Za-z]))?", re.ASCII)
 _REGION: Final = re.compile(r"1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3]", re.ASCII)
