@@ -276,3 +276,27 @@ def test_plain_values_as_before() -> None:
     values = {"a": "sesame open", "b": 'say "friend" and', "c": "short", "d": ""}
     assert find_values('x sesame open y say \\"friend\\" and z short', values) == ["a", "b"]
     assert unproven(values) == ["c"]
+
+
+@pytest.mark.timeout(60)
+def test_the_search_grows_with_the_text_not_with_its_square() -> None:
+    index = LeakIndex({"key": ENGLISH, "other": CHINESE})
+    for piece in (
+        "\\",
+        "\\u",
+        "\\n",
+        "%",
+        "%25",
+        "\\u005c",
+        "A",
+        "41",
+        "QUJD",
+        "\u200f",
+        "e\u0301",
+        "\u1161",
+        "\n ",
+        '\\"',
+    ):
+        filler = piece * (150_000 // len(piece))
+        assert index.find(filler) == []
+        assert names(index.find(f"{filler}|{ENGLISH}|{filler}")) == ["key"]

@@ -17,7 +17,7 @@ _MARKED: Final = bytes(ord("x") if code in _DIGITS else ord(" ") for code in ran
 _LONG: Final = b"x" * MIN_RUN
 _STANDARD: Final = bytes.maketrans(b"-_", b"+/")
 _WRAP: Final = re.compile(rb"[ \t\r\n]{1,8}(?=[A-Za-z0-9+/_-]{4})")
-_ESCAPED_WRAP: Final = re.compile(rb"\\+[nr]")
+_ESCAPED_WRAP: Final = re.compile(rb"(?<!\\)\\+[nr]")
 _HEX: Final = re.compile(rb"[0-9a-fA-F]{40,}")
 _HEX_DIGITS: Final = b"0123456789abcdefABCDEF"
 _LOWER: Final = b"abcdefghijklmnopqrstuvwxyz/+"

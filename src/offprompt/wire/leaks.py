@@ -22,7 +22,7 @@ BETWEEN: Final = b"\2"
 
 _SPACE: Final = re.compile(r"[\s+]|\\+[nrt]|%(?:25)*(?:20|0[9ADad])")
 _SPACE_BEFORE: Final = re.compile(rf"(?:{_SPACE.pattern})\Z")
-_ESCAPED_ASCII: Final = re.compile(r"\\+[\"/ntr]|%(?:25)*[0-7][0-9A-Fa-f]")
+_ESCAPED_ASCII: Final = re.compile(r"(?<!\\)\\+[\"/ntr]|%(?:25)*[0-7][0-9A-Fa-f]")
 _PERCENT: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
