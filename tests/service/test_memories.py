@@ -458,6 +458,28 @@ def test_an_older_statement_goes_and_the_newer_one_stays(alice: BoundScope) -> N
     assert [one.value for one in alice.slots.history("home")] == ["Faro"]
 
 
+def test_of_two_statements_in_one_call_the_later_one_holds(alice: BoundScope) -> None:
+    for first, second in (("Rome", "Paris"), ("Oslo", "Lima"), ("Lima", "Oslo"), ("Paris", "Rome")):
+        scope = alice.narrow(agent=f"{first}-{second}")
+        scope.remember([f"I live in {first}", f"I live in {second}"])
+        assert (texts(scope.memories), scope.read("home")) == ([f"I live in {second}"], second)
+
+
+def test_a_write_that_comes_again_brings_back_nothing_that_was_forgotten(alice: BoundScope) -> None:
+    name = alice.remember("I live in Rome", idempotency_key="k")[0].name
+    alice.memories.forget(name)
+    alice.remember("I live in Rome", idempotency_key="k")
+    assert (texts(alice.memories), alice.slots.snapshot()) == ([], {})
+
+
+def test_the_profile_follows_a_text_that_is_changed(alice: BoundScope) -> None:
+    name = alice.remember("I live in Rome")[0].name
+    alice.memories.update(name, text="I live in Berlin")
+    assert alice.slots.snapshot() == {"home": "Berlin"}
+    alice.memories.update(name, text="Nothing of that is so")
+    assert alice.slots.snapshot() == {}
+
+
 def test_what_came_from_two_turns_stays_with_the_other(alice: BoundScope) -> None:
     first = alice.remember({"role": "user", "content": "I live in Uppsala."})[0]
     alice.remember({"role": "user", "content": "I live in Uppsala."})

@@ -244,7 +244,11 @@ class Memories:
             )
             indexed, _ = index_texts(self._kit.embedder, [after])
             change = replace(change, text=clean, digest=digest_of(clean), indexed=indexed[0])
-        return apply(self._kit.memories, change)
+        changed = apply(self._kit.memories, change)
+        if changed.text != memory.text:
+            mend_profile(self._kit, memory.scope, [memory], "hidden")
+            mend_profile(self._kit, memory.scope, [changed], "shown")
+        return changed
 
     def forget(self, *ids: str, actor: str = "app", trust: Literal["user", "tool"] = "user") -> int:
         """Hide memories and what was derived from them alone, for `undo_s` seconds undoably; how many.

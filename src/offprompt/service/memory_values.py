@@ -130,7 +130,7 @@ def checked_said(what: object, session: str, key: str | None) -> tuple[list[Said
         if isinstance(one, str):
             refused.append(Remembered("refused", "", "", "", why=f"{where}: {one}"))
             continue
-        order = at if one.kind == "episode" else -1
+        order = -1 if listed is None and one.kind == "fact" else at  # of two said at once, the later one holds
         name = None if key is None else f"{key}#{at}"
         said.append(replace(one, session=session, order=order, op_key=name, asked=asked))
         asked = one.text if one.role == "assistant" else ""

@@ -29,6 +29,8 @@ class ProfileWriter:
         name = fact.slot
         if done.outcome == "superseded":
             return Remembered("superseded", "slot", name, fact.value, why=done.why, rule=fact.rule)
+        if done.outcome == "merged" and done.memory is not None and done.memory.state != "live":
+            return Remembered("refused", "slot", name, fact.value, why="its memory is hidden", rule=fact.rule)
         current = self._slots.get(name, touch=False)
         if current is not None and (current.source == "app" or current.locked):
             why = "locked" if current.locked else "the application's own"
