@@ -468,7 +468,8 @@ def test_of_two_statements_in_one_call_the_later_one_holds(alice: BoundScope) ->
 def test_a_write_that_comes_again_brings_back_nothing_that_was_forgotten(alice: BoundScope) -> None:
     name = alice.remember("I live in Rome", idempotency_key="k")[0].name
     alice.memories.forget(name)
-    alice.remember("I live in Rome", idempotency_key="k")
+    again = alice.remember("I live in Rome", idempotency_key="k")
+    assert [(one.outcome, one.kind) for one in again] == [("merged", "fact"), ("refused", "slot")]
     assert (texts(alice.memories), alice.slots.snapshot()) == ([], {})
 
 
