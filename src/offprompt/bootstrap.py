@@ -55,7 +55,8 @@ def open(  # noqa: A001 - the verb that users type
     where = os.fspath(url) if url is not None else environ.get("OFFPROMPT_URL") or str(stored.get("url") or "")
     user = environ.get("OFFPROMPT_USER") or str(stored.get("user") or "") or None
     clock = clock or SystemClock()
-    store = _store(where or str(default_file()), clock, loaded, create=create)
+    where = where or str(default_file())
+    store = _store(where, clock, loaded, create=create)
     tokenizer = tokenizer_for("")
     memories = MemoryAccess(
         store,
@@ -63,7 +64,7 @@ def open(  # noqa: A001 - the verb that users type
         embedder_for=lambda: _embedder(loaded),
         redactors=lambda: (CheckedRedactor(),) if loaded.redact != "off" else (),
     )
-    parts = Parts(store, store, clock, tokenizer, loaded, price_sheets(loaded), tokenizer_for, memories)
+    parts = Parts(store, store, clock, tokenizer, loaded, price_sheets(loaded), tokenizer_for, memories, where)
     return Offprompt(parts, user=user)
 
 

@@ -29,9 +29,9 @@ def talk(store: Path, user: str, *words: str, wire: Wire = "openai", session_id:
             messages += session.complete(ScriptedModel(wire).create, messages).messages
 
 
-def test_nothing_to_audit(run: Run) -> None:
+def test_nothing_to_audit(run: Run, store: Path) -> None:
     run("write city 上海 --user alice")
-    assert run("audit").out == "nothing here\n"
+    assert run("audit").out == f"nothing here: {store}\n"
     assert run("audit --json").document["sessions"] == []
     assert (run("audit").code, run("audit --user typo").code) == (0, 3)
     assert "no session in scope user=typo" in run("audit --user typo").err

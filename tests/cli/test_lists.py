@@ -70,7 +70,7 @@ def test_sweep_says_what_went(run: Run) -> None:
 
 def test_sessions_lists_the_scopes_own(run: Run, store: Path) -> None:
     run("write city 上海 --user a")
-    assert run("sessions").out == "nothing here\n"
+    assert run("sessions").out == f"nothing here: {store}\n"
     with offprompt.open(store) as memory:
         for user in ("a", "b"):
             session = memory.scope(user=user).session("s1", model="gpt-4o-mini")

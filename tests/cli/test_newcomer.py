@@ -121,3 +121,60 @@ def test_an_unreadable_log_is_one_line(run: Run, store: Path) -> None:
         ran = run(f"replay {folder / name} --no-picture")
         assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), name
         assert name in ran.err or name == "."
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("list", "'list'; it is: offprompt slot list, offprompt memory list"),
+        ("export out.jsonl", "'export'; it is: offprompt memory export"),
+        ("slot recall x", "'recall'; it is: offprompt recall, offprompt memory recall, offprompt bench recall"),
+        ("memory doctor", "'doctor'; it is: offprompt doctor"),
+        ("raed x", "Did you mean 'read', 'trace'?; try: offprompt --help"),
+        ("forgte x", "Did you mean 'forget'?; try: offprompt --help"),
+    ],
+)
+def test_a_command_that_stands_elsewhere_is_named_whole(run: Run, line: str, says: str) -> None:
+    ran = run(line + " --user u")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert ran.err.endswith(f"{says}\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "fixed"),
+    [
+        ("remember My dog is Bello --user u", "remember 'My dog is Bello' --user u"),
+        ("--user u recall 我 的 狗", "--user u recall '我 的 狗'"),
+        ("write city Santa Cruz --user u", "write city 'Santa Cruz' --user u"),
+    ],
+)
+def test_words_without_quotes_come_with_the_command_that_has_them(run: Run, line: str, fixed: str) -> None:
+    run("write diet x --user u")
+    ran = run(line)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert ran.err.endswith(f"; if they are one text: offprompt {fixed}\n")
+    assert run(fixed).code == 0
+    assert run("remember My dog --user u is Bello").err.endswith("; try: offprompt remember --help\n")
+
+
+def test_an_empty_list_says_in_which_store(run: Run, store: Path) -> None:
+    run("write diet x --user u")
+    for line in ("sessions", "audit", "users --app other"):
+        assert run(line).out == f"nothing here: {store}\n"
+    assert run("sessions --lang zh").out == f"没有内容: {store}\n"
+    assert (
+        run("trace s1").err == f"offprompt: no session 's1'; there is none in {store}; list them: offprompt sessions\n"
+    )
+
+
+def test_an_import_of_what_is_anothers_says_the_option(run: Run, store: Path) -> None:
+    run("remember 'My dog is Bello' --user u")
+    run(f"memory export {store.parent}/u.jsonl --user u")
+    out = run(f"memory import {store.parent}/u.jsonl --user v").out
+    assert "with --rescope" in out
+    assert "=True" not in out
+
+
+def test_what_says_nothing_is_called_a_text(run: Run) -> None:
+    assert run("remember '' --user u").err == "offprompt: the text '' says nothing; give some words\n"
+    assert run("trace s1 --turn x").err.startswith("offprompt: Invalid value for '--turn': 'x' is no whole number; ")

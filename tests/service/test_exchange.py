@@ -118,7 +118,7 @@ def test_memories_of_others_are_refused_unless_all_are_to_be_ours(mem: Offprompt
     done = alice.import_file(path)
     assert (done.added, len(done.refused), texts(alice)) == (0, 1, [])
     assert "user=bob" in done.refused[0].why
-    assert "rescope" in done.refused[0].why
+    assert "rescope=True" in done.refused[0].why
     assert alice.import_file(path, rescope=True).added == 1
     assert (texts(alice), texts(mem.scope(user="bob").memories)) == (["bob's door is red"], ["bob's door is red"])
     assert alice.import_file(path, rescope=True).known == 1

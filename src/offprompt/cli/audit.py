@@ -31,9 +31,10 @@ def audit(
         found = audit_sessions(memory.parts, scope, verify=verify, diagnosis=diagnose)
         if not found.sessions and call.options.session is not None:
             raise no_session(call, memory, call.options.session)
+        nothing = call.nothing_in(memory)
     if not found.sessions and scope is not None:
         raise NotFoundError(f"no session in scope {scope}; list those of all: offprompt sessions")
-    text = audit_text(found, call.lang, diagnosed=diagnose) if found.sessions else call.say("nothing here")
+    text = audit_text(found, call.lang, diagnosed=diagnose) if found.sessions else nothing
     call.put(_audit_json(found, call), text)
     if found.broken:
         scope, broken = found.broken[0]

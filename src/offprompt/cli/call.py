@@ -74,6 +74,10 @@ class Call:
             text = json.dumps(document, ensure_ascii=not streams.is_unicode(sys.stdout))
         streams.answer(text.rstrip("\n") + "\n")
 
+    def nothing_in(self, memory: Offprompt) -> str:
+        """The answer of a list without entries: it says in which store there are none."""
+        return f"{self.say('nothing here')}: {memory.parts.url}"
+
     @contextmanager
     def memory(self, *, create: bool = False) -> Generator[Offprompt]:
         """The memory that the options name, closed afterwards.

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import typer
 
@@ -39,9 +39,13 @@ SPOKEN: Final = (
     (r"\bfloor=", "--floor "),
     (r"\bquery='([^']*)'", r"the question '\1'"),
     (r"\blimit=(-?\d+)", r"--limit \1"),
+    (r"\bwhat='([^']*)'", r"the text '\1'"),
+    (r"is not a valid (int|int range)$", "is no whole number"),
 )
 """What the library calls its arguments, and what the command line calls them."""
 
+NO_COMMAND: Final = re.compile(r"No such command '([^']+)'")
+EXTRA: Final = re.compile(r"Got unexpected extra argument(?:s|\(s\))? \((.+)\)$")
 SETTING: Final = re.compile(r"\braise (max_\w+|busy_timeout_s)")
 
 
@@ -104,7 +108,36 @@ def sentence(error: Exception, argv: Sequence[str]) -> str:
     option = getattr(error, "option_name", None)
     if isinstance(option, str) and re.fullmatch(r"-[^-]", option):
         return f"{message}; if it is a value: {as_value(argv, option)}"
-    return f"{message}; try: {path} --help" if message else ""
+    for pattern, way in ((NO_COMMAND, elsewhere(context, message)), (EXTRA, as_one_text(argv, message))):
+        if way and (found := pattern.match(message)):
+            return f"{found[0]}; {way}"
+    return f"{spoken(message)}; try: {path} --help" if message else ""
+
+
+def elsewhere(context: Any, message: str) -> str:
+    """The commands of this name in other groups than the one that was asked for it; empty where there are none."""
+    found = NO_COMMAND.match(message)
+    if not found or context is None:
+        return ""
+    root = context.find_root().command
+    groups = {"": root, **{f"{name} ": one for name, one in root.commands.items()}}
+    names = [
+        f"offprompt {group}{found[1]}" for group, one in groups.items() if found[1] in getattr(one, "commands", {})
+    ]
+    return f"it is: {', '.join(names)}" if names else ""
+
+
+def as_one_text(argv: Sequence[str], message: str) -> str:
+    """The command line with the words behind the last argument, and that one, in quotes; empty if they stand apart."""
+    found = EXTRA.match(message)
+    if not found:
+        return ""
+    for first in range(1, len(argv)):
+        for last in range(first + 1, len(argv) + 1):
+            if " ".join(argv[first:last]) == found[1]:
+                one = " ".join(argv[first - 1 : last])
+                return f"if they are one text: {as_typed([*argv[: first - 1], one, *argv[last:]])}"
+    return ""
 
 
 def spoken(text: str) -> str:

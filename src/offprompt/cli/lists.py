@@ -22,7 +22,7 @@ def sessions(call: Call) -> None:
     """The sessions of a scope, or of all, the most recently used first."""
     with call.memory() as memory:
         scope = call.scope_of(memory).scope if call.scoped else None
-        found = memory.parts.sessions.sessions(scope)
+        found, nothing = memory.parts.sessions.sessions(scope), call.nothing_in(memory)
     heads = [call.say(head) for head in ("session", "scope", "model", "turns", "requests", "used")]
     rows = [
         [one.scope.session, one.scope.without_session(), one.model, one.turn, one.requests, moment(one.used_at)]
@@ -42,7 +42,7 @@ def sessions(call: Call) -> None:
         }
         for one in found
     ]
-    call.put({"sessions": document}, table(heads, rows) if rows else call.say("nothing here"))
+    call.put({"sessions": document}, table(heads, rows) if rows else nothing)
 
 
 def users(call: Call) -> None:
@@ -50,13 +50,14 @@ def users(call: Call) -> None:
     with call.memory() as memory:
         parts = memory.parts
         found = holders(parts.slots, parts.memories.store, parts.sessions, parts.settings.app)
+        nothing = call.nothing_in(memory)
     heads = [call.say(head) for head in ("user", "agent", "slots held", "memories held", "sessions held")]
     rows = [[holder(call, one), one.scope.agent or "-", one.slots, one.memories, one.sessions] for one in found]
     document = [
         {"scope": scope_json(one.scope), "slots": one.slots, "memories": one.memories, "sessions": one.sessions}
         for one in found
     ]
-    call.put({"users": document}, table(heads, rows) if rows else call.say("nothing here"))
+    call.put({"users": document}, table(heads, rows) if rows else nothing)
 
 
 def alias(

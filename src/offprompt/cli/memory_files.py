@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from offprompt.cli.call import Call, command
+from offprompt.cli.errors import spoken
 from offprompt.cli.render import table
 
 
@@ -38,7 +39,7 @@ def import_(
         done = scope.memories.import_file(source, rescope=rescope, derive="none" if no_derive else "rules")
     document = {"added": done.added, "known": done.known, "refused": [asdict(one) for one in done.refused]}
     counts = f"{done.added} {call.say('added')}, {done.known} {call.say('known already')}"
-    left = [f"{call.say('left out')}: {one}" for one in done.refused]
+    left = [f"{call.say('left out')}: {spoken(str(one))}" for one in done.refused]
     call.put(document, "\n".join([counts, *left]))
 
 

@@ -72,7 +72,7 @@ def no_session(call: Call, memory: Offprompt, session_id: str) -> NotFoundError:
     there = memory.parts.sessions.sessions(scope if where else None)
     names = list(dict.fromkeys(repr(one.scope.session) for one in there))
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    known = f"there are {', '.join(names[:MAX_NAMED])}{more}" if names else "there is none"
+    known = f"there are {', '.join(names[:MAX_NAMED])}{more}" if names else f"there is none in {memory.parts.url}"
     return NotFoundError(f"no session {session_id!r}{where}; {known}; list them: offprompt sessions")
 
 

@@ -204,7 +204,9 @@ def _place(given: Mapping[str, Any], scope: Scope) -> Scope:
         return scope
     place = Scope(**{"app": scope.app, **ids}, shared=not (ids.get("user") or ids.get("agent")))
     if place != scope and not scope.holds(place):
-        raise UsageError(f"it belongs to {place}, not to {scope}; import it there, or all into one scope with rescope")
+        raise UsageError(
+            f"it belongs to {place}, not to {scope}; import it there, or all of it here with rescope=True (--rescope)"
+        )
     return place
 
 

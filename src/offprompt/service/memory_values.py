@@ -141,10 +141,10 @@ def _said(item: object, where: str) -> Said | str:
     """One text or turn; or why it is no source of memories."""
     if isinstance(item, str):
         if not item.strip():
-            raise UsageError(f"{where} is {item[:20]!r}, which says nothing; give some words")
+            raise UsageError(f"{where}={item[:20]!r} says nothing; give some words")
         return Said(item)
     if isinstance(item, (bytes, int, float)) or item is None:
-        raise UsageError(f"{where} is a {type(item).__name__}; give a text, a message, or a list of them")
+        raise UsageError(f"{where} is no text but {type(item).__name__}; give a text, a message, or a list of them")
     message = plain(item, where)
     role, name = message.get("role"), message.get("name")
     if role not in ("user", "assistant"):

@@ -41,6 +41,7 @@ class Parts:
     sheets: Sequence[PriceSheet]
     tokenizer_for: Callable[[str], Tokenizer]
     memories: MemoryAccess
+    url: str
     watches: LeakWatches = field(default_factory=LeakWatches)
 
 

@@ -114,7 +114,7 @@ def checked_text(text: str) -> str:
             way_out="split it into passages, or write it to a slot",
         )
     if not text.strip():
-        raise UsageError(f"the text of a memory is {text[:20]!r}, which says nothing; give some words")
+        raise UsageError(f"the text of a memory {text[:20]!r} says nothing; give some words")
     return storable(text)
 
 
