@@ -57,7 +57,7 @@ format: $(VENV)/.ready ## put the code into the house's form
 docs: $(VENV)/.ready ## write what the code knows into the pages of docs/
 	$(BIN)/python -m tools.pages
 
-check-size: $(VENV)/.ready ## size of the base install (at most 40 MB) and time of the import
+check-size: $(VENV)/.ready ## size of the base install, and time of the import
 	@$(BIN)/python tools/check_size.py
 
 clean: ## remove what was set up
