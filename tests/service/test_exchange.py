@@ -261,3 +261,15 @@ def test_what_was_erased_comes_back_under_its_id(mem: Offprompt, tmp_path: Path)
     memory = alice.memories.get(name)
     assert memory is not None
     assert [hit.memory for hit in alice.recall("the red door")] == [memory]
+
+
+@pytest.mark.parametrize("quoted", ["zq81-hush-7734-canary", "ZQ81 hush 7734 CANARY", "enE4MS1odXNoLTc3MzQtY2FuYXJ5"])
+def test_an_export_holds_no_secret_unless_it_is_asked_for(mem: Offprompt, tmp_path: Path, quoted: str) -> None:
+    alice = mem.scope(user="alice")
+    alice.write("door", "zq81-hush-7734-canary", policy="never")
+    alice.remember(f"the code is {quoted}", derive="none")
+    alice.memories.export(tmp_path / "m.jsonl")
+    alice.memories.export(tmp_path / "all.jsonl", secrets=True)
+    assert quoted not in (tmp_path / "m.jsonl").read_text(encoding="utf-8")
+    assert "[[mem:door]]" in (tmp_path / "m.jsonl").read_text(encoding="utf-8")
+    assert quoted in (tmp_path / "all.jsonl").read_text(encoding="utf-8")

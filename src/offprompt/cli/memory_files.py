@@ -20,10 +20,11 @@ def export(
     within: Annotated[
         Literal["exact", "inherit", "subtree"], typer.Option(help="This scope, what it inherits, or all below it.")
     ] = "subtree",
+    secrets: Annotated[bool, typer.Option("--secrets", help="Secrets that memories quote too.")] = False,
 ) -> None:
     """Write memories to a file; what was forgotten is left out."""
     with call.scope() as scope:
-        count = scope.memories.export(target, within=within)
+        count = scope.memories.export(target, within=within, secrets=secrets)
     call.put({"exported": count, "file": str(target)}, f"{count} {call.say('memories')}: {target}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
@@ -12,11 +12,13 @@ from typing import Any, Final
 import msgspec
 
 from offprompt.errors import OffpromptError, UsageError
-from offprompt.protocols import apply
+from offprompt.protocols import apply, run
 from offprompt.records import (
     AddMemory,
     GetMemories,
+    Json,
     ListMemories,
+    ListSecrets,
     Memory,
     MemoryQuery,
     MemoryState,
@@ -33,6 +35,8 @@ from offprompt.service.memory_values import moment
 from offprompt.service.remembering import Marks, Rememberer, Said, digest_of
 from offprompt.service.replay.logged import Problem
 from offprompt.service.replay.readers import read_conversations
+from offprompt.service.scrubber import Scrubber, map_arguments
+from offprompt.service.turn import NAME_ROOM
 
 FORMAT: Final = "offprompt-memories"
 VERSION: Final = 1
@@ -51,7 +55,7 @@ class Imported:
     refused: list[Problem] = field(default_factory=list[Problem])
 
 
-def export_file(kit: MemoryKit, scope: Scope, path: Path, within: Within) -> int:
+def export_file(kit: MemoryKit, scope: Scope, path: Path, within: Within, *, secrets: bool = False) -> int:
     """Write the lines of `exported` to a new file that only its owner may read; returns how many memories.
 
     Raises   UsageError if the file is there or cannot be written, BackendError if the store fails; then there is none.
@@ -62,7 +66,7 @@ def export_file(kit: MemoryKit, scope: Scope, path: Path, within: Within) -> int
         raise UsageError(f"{path} cannot be written: {exc.strerror or exc}; give a path that is free") from exc
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            return sum(1 for line in exported(kit, scope, within) if file.write(line + "\n")) - 1
+            return sum(1 for line in exported(kit, scope, within, secrets=secrets) if file.write(line + "\n")) - 1
     except BaseException as exc:
         path.unlink(missing_ok=True)
         if isinstance(exc, OSError):
@@ -70,18 +74,31 @@ def export_file(kit: MemoryKit, scope: Scope, path: Path, within: Within) -> int
         raise
 
 
-def exported(kit: MemoryKit, scope: Scope, within: Within) -> Iterator[str]:
+def exported(kit: MemoryKit, scope: Scope, within: Within, *, secrets: bool = False) -> Iterator[str]:
     """One JSON text a line: a head, then the memories in order of creation; what was forgotten is left out.
 
+    secrets  values of `never` slots as they are; else handles stand in their place, however they are spelled.
     Cost     O(memories); one page of them is held at a time.
     """
+    hiders: dict[Scope, Callable[[str], str]] = {}
     yield compact({"format": FORMAT, "version": VERSION, "scope": _ids(scope)})
     query = MemoryQuery(scope, within, states=STATES, limit=BATCH)
     while rows := apply(kit.memories, ListMemories(query)):
         for row in rows:
             record = {name: value for name, value in asdict(row).items() if name not in MADE_ANEW and name != "scope"}
-            yield compact({**record, "tags": list(row.tags), "scope": _ids(row.scope)})
+            line = compact({**record, "tags": list(row.tags), "scope": _ids(row.scope)})
+            if not secrets and row.scope not in hiders:
+                hiders[row.scope] = _hider(kit, row.scope)
+            yield line if secrets else map_arguments(line, hiders[row.scope])
         query = replace(query, after=rows[-1].memory_id)
+
+
+def _hider(kit: MemoryKit, scope: Scope) -> Callable[[str], str]:
+    """Puts handles in place of the secrets that the scope knows."""
+    hidden: dict[str, Json] = {}
+    for name, value in run(kit.slots.slots, ListSecrets(scope.inherited())):
+        hidden[name if name not in hidden else f"{name[:NAME_ROOM]}.v{len(hidden) + 1}"] = value
+    return Scrubber(hidden, {}).hide if hidden else str
 
 
 def import_file(kit: MemoryKit, scope: Scope, path: Path, *, rescope: bool = False, derive: bool = True) -> Imported:

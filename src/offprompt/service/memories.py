@@ -295,13 +295,14 @@ class Memories:
         memory = self._known(memory_id, forgotten=True)
         return apply(self._kit.memories, MemoryHistory(memory.scope, memory.memory_id))
 
-    def export(self, path: str | os.PathLike[str], *, within: Within = "subtree") -> int:
+    def export(self, path: str | os.PathLike[str], *, within: Within = "subtree", secrets: bool = False) -> int:
         """Write the memories to a private file, JSON Lines, and return how many; what was forgotten is left out.
 
+        secrets  values of `never` slots that a memory quotes as they are; else their handles stand there.
         Raises   UsageError if the file is there already, or cannot be written; then there is no new file.
         """
         checked_choice("within", within, ("exact", "inherit", "subtree"))
-        return export_file(self._kit, self.scope, Path(path), within)
+        return export_file(self._kit, self.scope, Path(path), within, secrets=secrets)
 
     def import_file(
         self, path: str | os.PathLike[str], *, rescope: bool = False, derive: Literal["rules", "none"] = "rules"
