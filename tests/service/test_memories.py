@@ -517,3 +517,16 @@ def test_a_closed_memory_refuses_work(clock: MovedClock) -> None:
     mem.close()
     with pytest.raises(UsageError, match="closed"):
         memories.remember("x")
+
+
+def test_what_is_everyones_is_changed_in_the_shared_scope_only(mem: Offprompt) -> None:
+    everyone, alice = mem.scope(shared=True), mem.scope(user="alice")
+    name = everyone.remember("The office closes at 6 pm", derive="none")[0].name
+    assert [hit.memory_id for hit in alice.recall("when does the office close?")] == [name]
+    assert (alice.memories.forget(name), alice.memories.erase(name), alice.memories.undo(name)) == (0, 0, 0)
+    with pytest.raises(UsageError, match=r"everyone's; change it in the shared scope: scope\(shared=True\)"):
+        alice.memories.update(name, text="The office closes at 5 pm")
+    with pytest.raises(NotFoundError):
+        alice.forget(name)
+    assert everyone.memories.update(name, text="The office closes at 5 pm").version == 2
+    assert everyone.memories.forget(name) == 1

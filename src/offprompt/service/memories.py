@@ -56,7 +56,8 @@ PAGE: Final = 100
 
 
 class Memories:
-    """The memories of one scope. Writes go to exactly this scope, without its session; reads find what it inherits.
+    """The memories of one scope. New ones go to exactly this scope, without its session; reads find what it inherits,
+    and what is found may be changed by its id, but what is everyone's only in the shared scope.
 
     Thread-safe. A session is an attribute of a memory, so that the next session finds it.
     """
@@ -219,6 +220,10 @@ class Memories:
         Raises    NotFoundError, ConflictError, LimitError, UsageError; then nothing is changed.
         """
         memory = self._known(memory_id)
+        if not self._may_change(memory.scope):
+            raise UsageError(
+                f"memory {memory.memory_id} is everyone's; change it in the shared scope: scope(shared=True)"
+            )
         marks = checked_marks(metadata, tags or (), importance, None, None, pinned=bool(pinned))
         change = UpdateMemory(
             memory.scope,
@@ -326,6 +331,10 @@ class Memories:
     def _sees(self, scope: Scope) -> bool:
         return scope in self.scope.inherited() or self.scope.holds(scope)
 
+    def _may_change(self, scope: Scope) -> bool:
+        """Whether it sees the scope; what is everyone's is changed in the shared scope only."""
+        return self._sees(scope) and (self.scope.shared or not scope.shared)
+
     def _known(self, memory_id: str, *, forgotten: bool = False) -> Memory:
         found = apply(self._kit.memories, GetMemories(self.scope.app, checked_ids([memory_id])))
         there = [one for one in found if self._sees(one.scope) and (forgotten or one.state != "forgotten")]
@@ -337,9 +346,9 @@ class Memories:
         return there[0]
 
     def _families(self, ids: Sequence[str]) -> dict[Scope, list[Memory]]:
-        """The memories that this scope sees, with what was derived from them, by the scope of each."""
+        """The memories that this scope may change, with what was derived from them, by the scope of each."""
         found = apply(self._kit.memories, GetMemories(self.scope.app, checked_ids(ids)))
-        return with_derived(self._kit.memories, [memory for memory in found if self._sees(memory.scope)])
+        return with_derived(self._kit.memories, [memory for memory in found if self._may_change(memory.scope)])
 
 
 def _unveiled(memory: Memory) -> Memory:
