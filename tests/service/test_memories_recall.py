@@ -292,3 +292,21 @@ def test_a_vector_that_came_with_a_use_is_taken_in(clock: MovedClock) -> None:
     memories.reindex()
     found = memories.recall("bicycle")
     assert (found.degraded, found[0].memory.uses) == ("", 1)
+
+
+@pytest.mark.parametrize("question", ["What's my name?", "who am I?", "我叫什么？", "我的名字是什么？"])
+def test_who_one_is_is_not_what_another_is_called(mem: Offprompt, question: str) -> None:
+    alice = mem.scope(user="alice")
+    alice.remember([{"role": "user", "content": "My daughter is named Ann."}])
+    alice.remember([{"role": "user", "content": "We have a dog named Bello."}])
+    alice.remember([{"role": "user", "content": "我女儿叫安安。"}])
+    assert alice.recall(question, floor=0.0).hits == ()
+    alice.remember("My name is Lin")
+    assert alice.recall(question)[0].text == "My name is Lin"
+
+
+def test_what_only_names_somebody_does_not_stand_before_the_answer(mem: Offprompt) -> None:
+    alice = mem.scope(user="alice")
+    alice.remember([{"role": "user", "content": "My daughter is named Ann."}])
+    alice.remember("My daughter Ann is five years old.", derive="none")
+    assert alice.recall("How old is my daughter Ann?")[0].text == "My daughter Ann is five years old."

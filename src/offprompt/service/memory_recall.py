@@ -28,6 +28,7 @@ from offprompt.service.memory_index import Searchable, Within
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.memory_values import checked_choice
 from offprompt.service.values import checked_count
+from offprompt.wire.asking import asks_identity
 from offprompt.wire.shapes import parts_of, plain
 
 FEW_WORDS: Final = 4
@@ -38,7 +39,10 @@ MAX_TOP_K: Final = 1000
 NO_EMBEDDER: Final = "searched by words alone: the setting embedder is none"
 
 ASKED: Final = 1.0
-"""What being asked for by name adds to a score: more than all that is found by meaning has."""
+"""What being asked for adds to a score: more than all that is found by meaning has."""
+
+NAMED: Final = 0.1
+"""The same where only a word of the question is what the fact is about: "how old is my daughter" names a daughter."""
 
 V = TypeVar("V")
 
@@ -169,8 +173,10 @@ def _answer(kept: Searchable, query: Query, fits: Fits | None, degraded: str) ->
     found = kept.index.search(query)
     hits = [Hit(kept.memories[one.doc_id], one.score, {**one.parts, "evidence": one.evidence}) for one in found.hits]
     first = _asked(kept, query, hits)
+    if asks_identity(query.text):
+        hits = _of_nobody_else(kept, hits)
     rest = [hit for hit in hits if hit.memory_id not in {one.memory_id for one in first}]
-    hits = [*first, *rest][: query.top_k]
+    hits = sorted([*first, *rest], key=lambda hit: -hit.score)[: query.top_k]
     if not degraded and kept.bare:
         degraded = f"{len(kept.bare)} memories have no vector of this embedder and are found by words alone; reindex"
     why = ""
@@ -179,11 +185,17 @@ def _answer(kept: Searchable, query: Query, fits: Fits | None, degraded: str) ->
     return Recalled(tuple(hits), found.searched, found.below_floor, why, degraded)
 
 
+def _of_nobody_else(kept: Searchable, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits of which no rule knows what they are about: "my name" is not what the daughter or the dog is called."""
+    told = {memory.source_id for memory in kept.memories.values() if memory.source_id}
+    return [hit for hit in hits if not hit.memory.attribute and hit.memory_id not in told]
+
+
 def _asked(kept: Searchable, query: Query, hits: Sequence[Hit]) -> list[Hit]:
     """The facts that the question asks for by what they are about, the best first, then the newest."""
     scores = {hit.memory_id: hit for hit in hits}
     found: list[Hit] = []
-    for memory_id in kept.topics.asked(query.text):
+    for memory_id, why in kept.topics.asked(query.text).items():
         memory = kept.memories[memory_id]
         fits = (
             (query.ids is None or memory_id in query.ids)
@@ -194,5 +206,6 @@ def _asked(kept: Searchable, query: Query, hits: Sequence[Hit]) -> list[Hit]:
         )
         if fits:
             hit = scores.get(memory_id) or Hit(memory, 0.0)
-            found.append(Hit(memory, hit.score + ASKED, {**hit.parts, "evidence": 1.0, "asked": ASKED}))
+            adds = NAMED if why == "name" else ASKED
+            found.append(Hit(memory, hit.score + adds, {**hit.parts, "evidence": 1.0, "asked": adds}))
     return sorted(found, key=lambda hit: (-hit.score, -hit.memory.happened_at, hit.memory_id))

@@ -45,7 +45,7 @@ class Topics:
             self._ids.pop(memory.subject, None)
 
     def asked(self, question: str) -> Mapping[str, str]:
-        """The facts that the question asks for by what they are about, each with why.
+        """The facts that the question asks for by what they are about, each with why; see `asking.asked_for`.
 
         Rule     the same words as for slots, with whom it asks about turned to "I": "where does she live", 他住哪 and
                  "where does Jack live" are "where do I live" of the user, and of Jack.
@@ -57,7 +57,7 @@ class Topics:
             if text is None:
                 continue
             for attribute, why in asked_for(text, dict.fromkeys(own, ())).items():
-                found |= dict.fromkeys(own[attribute], f"{subject} {attribute}: {why}")
+                found |= dict.fromkeys(own[attribute], why)
         return found
 
 

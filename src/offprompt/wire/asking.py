@@ -53,6 +53,13 @@ def idea_of(name: str) -> str:
     return "" if idea is None else idea.name
 
 
+def asks_identity(text: str) -> bool:
+    """Whether a text asks who the user or the assistant is: answered by what is known of them, never by likeness."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    asked = _ideas_in(folded)
+    return bool(_ASKING.search(folded)) and any(idea.identity and idea.name in asked for idea in _ideas())
+
+
 @dataclass(frozen=True, slots=True)
 class _Idea:
     name: str
