@@ -240,7 +240,7 @@ def test_export_and_import_carry_memories_over(run: Run, tmp_path: Path) -> None
     assert run(f"memory export {path} --user a").code == 2
     assert run(f"memory import {path} --user a").out == "0 added, 2 known already\n"
     ran = run(f"memory import {path} --user b --json")
-    assert (ran.document["added"], len(ran.document["refused"])) == (0, 2)
+    assert (ran.document["added"], len(ran.document["refused"]), ran.code) == (0, 2, 2)
     assert run(f"memory import {path} --user b --rescope").out == "2 added, 0 known already\n"
     assert texts(run("memory list --user b --json")) == ["the red door", "红色的门"]
 
@@ -301,6 +301,7 @@ def test_alias_looks_first_and_asks_for_yes(run: Run) -> None:
     )
     said = "1 memories, 1 slots\nthe name is taken, so they stay: city\n"
     assert run("alias bob@old bob --preview").out == f"would move to bob: {said}"
+    assert run("alias typo bob --preview").out.endswith("0 memories, 0 slots\nnothing is stored under typo\n")
     assert run("read city --user bob@old").out == "Lisbon\n"
     assert run("alias bob@old bob --yes").out == f"moved to bob: {said}"
     assert run("read city --user bob@old").out == "Faro\n"

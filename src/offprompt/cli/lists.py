@@ -78,6 +78,8 @@ def alias(
         joined = memory.alias(old, new, preview=preview)
     verb = call.say("would move to") if preview else call.say("moved to")
     lines = [f"{verb} {joined.user}: {joined.memories} {call.say('memories')}, {len(joined.slots)} {call.say('slots')}"]
+    if not (joined.memories or joined.slots or joined.conflicts):
+        lines.append(f"{call.say('nothing is stored under')} {old}")
     if joined.conflicts:
         lines.append(f"{call.say('the name is taken, so they stay')}: {', '.join(joined.conflicts)}")
     call.put(asdict(joined), "\n".join(lines))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
 from offprompt.cli.call import Call, command
 from offprompt.cli.errors import spoken
 from offprompt.cli.render import table
+
+NOTHING_TAKEN: Final = 2
 
 
 def export(
@@ -35,13 +37,15 @@ def import_(
     rescope: Annotated[bool, typer.Option("--rescope", help="All into this scope, whatever ids it names.")] = False,
     no_derive: Annotated[bool, typer.Option("--no-derive", help="Read no facts or profile in a chat log.")] = False,
 ) -> None:
-    """Store what a file holds; once more, it changes nothing."""
+    """Store what a file holds; once more, it changes nothing. Exit code 2 if all of it was left out."""
     with call.scope(create=True) as scope:
         done = scope.memories.import_file(source, rescope=rescope, derive="none" if no_derive else "rules")
     document = {"added": done.added, "known": done.known, "refused": [asdict(one) for one in done.refused]}
     counts = f"{done.added} {call.say('added')}, {done.known} {call.say('known already')}"
     left = [f"{call.say('left out')}: {spoken(str(one))}" for one in done.refused]
     call.put(document, "\n".join([counts, *left]))
+    if done.refused and not (done.added or done.known):
+        raise typer.Exit(NOTHING_TAKEN)
 
 
 def sessions(call: Call) -> None:

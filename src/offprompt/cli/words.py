@@ -147,6 +147,7 @@ CHINESE: Final = {
     "agent": "代理",
     "everyone": "所有人",
     "would move to": "将移到",
+    "nothing is stored under": "这个标识下没有任何内容：",
     "moved to": "已移到",
     "the name is taken, so they stay": "名称已被占用，保留原处",
     "slots held": "槽位数",
