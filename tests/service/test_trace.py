@@ -43,7 +43,7 @@ def flags(found: Trace, turn: int = -1) -> list[tuple[str, str]]:
 
 
 def test_a_turn_tells_words_request_reply_actions_receipts_and_events(start: Start) -> None:
-    talk = start(options={"capture": "off"})
+    talk = start(capture="off")
     talk.ask(
         "Please note that I moved to Rotterdam",
         Use("mem_write", {"slot": "home_city", "value": "Rotterdam, south bank"}, "Saving."),

@@ -73,7 +73,7 @@ def stored_text(turn: Turn, text: str) -> str:
 
 def stored_names(turn: Turn, text: str) -> list[str]:
     """The names whose value, or a part of it, stands in a text of ours that is shown on purpose."""
-    return list(dict.fromkeys(leak.name for leak in _search(turn, text, ours=True)))
+    return list(dict.fromkeys(leak.name for leak in _search(turn, text, ours=True))) if text else []
 
 
 def note_cleaned(turn: Turn, found: Cleaned, where: Callable[[], str]) -> tuple[str, ...]:
