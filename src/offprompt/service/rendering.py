@@ -20,6 +20,7 @@ from offprompt.service.leak_guard import (
 )
 from offprompt.service.policies import may_be_shown
 from offprompt.service.ranking import rank
+from offprompt.service.similar_slots import similar_slot
 from offprompt.service.turn import Turn
 from offprompt.wire.asking import asked_for
 from offprompt.wire.handles import escape_lookalikes, format_handle
@@ -147,7 +148,7 @@ def asked_values(turn: Turn, message: Message, *, show: Sequence[str], head: Hea
     """The values that the newest user message asks for, and those that the application shows; noted as shown.
 
     Only `when_asked` slots are shown by themselves, best first, within the turn's budget, and those of the card that
-    the head does not hold as they are now.
+    the head does not hold as they are now: those that are named, else the one that is closest in meaning.
     """
     chosen: list[tuple[Slot, str]] = []
     for name in dict.fromkeys(show):
@@ -168,7 +169,10 @@ def asked_values(turn: Turn, message: Message, *, show: Sequence[str], head: Hea
         if (slot.policy in ("when_asked", "card") and slot.name not in taken and may_be_shown(slot))
         or (slot.policy in ("when_asked", "card") and slot.name in head.carded and not _stands(turn, slot, head))
     ]
-    asked = asked_for(own_words(turn, message), {slot.name: slot.tags for slot in askable})
+    said = own_words(turn, message)
+    asked = asked_for(said, {slot.name: slot.tags for slot in askable})
+    if not asked and (close := similar_slot(turn, said, askable)):
+        asked = {close: "similar"}
     chosen += [(slot, asked[slot.name]) for slot in rank(askable, turn.now) if slot.name in asked]
     fitting: list[Slot] = []
     for slot, why in chosen:
