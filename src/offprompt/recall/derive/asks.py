@@ -42,20 +42,8 @@ _ASKING: Final = re.compile(
 )
 """How a sentence begins that asks from its first word on."""
 
-_PARTICLES: Final = re.compile(r"[啊呀哦啦呢哈嘛喔哟哇~～！!。.\s]+$")
-_GREETING: Final = re.compile(
-    r"\W{0,3}(?:hi|hello|hey|good (?:morning|evening|afternoon)|greetings|nice to meet you"
-    r"|你好|您好|大家好|嗨|早上好|晚上好|下午好)"
-    r"(?: there| everyone| all| again)?\W{1,3}",
-    re.IGNORECASE,
-)
+PARTICLES: Final = re.compile(r"[啊呀哦啦呢哈嘛喔哟哇~～！!。.\s]+$")
 _YEARLY: Final = re.compile(r"birthday|anniversary|生日|纪念日", re.IGNORECASE)
-_MET: Final = re.compile(r"\b(?:nice|pleased|good|glad) to meet you\b|很高兴认识你", re.IGNORECASE)
-_INTRODUCED: Final = re.compile(
-    r"(?:I'm|I am|it's|this is) (?P<v>[A-Z][\w'-]+(?: [A-Z][\w'-]+)?)(?=$|,| and | from )"
-    r"|我是(?P<zh>[\u4e00-\u9fff]{2,3})$"
-)
-_NO_PERSON: Final = re.compile(r"[生座人身员师手的者族党粉迷方司子家说来]$|.*[一个新你]")
 _MAX_STARTS: Final = 24
 
 
@@ -84,27 +72,6 @@ def asked_facts(sentence: Sentence, saying: Saying, language: Language) -> list[
     return found
 
 
-def introduced(sentence: Sentence, saying: Saying) -> Derived | None:
-    """The name in a greeting: "Hi! I'm Sam" ; without the greeting "I'm" may go on with anything."""
-    greeting = _GREETING.match(saying.turn.text)
-    met = _MET.search(sentence.text)  # "I'm Sam, nice to meet you"
-    if sentence.asks or (met is None and (greeting is None or sentence.start > greeting.end() + 1)):
-        return None
-    at = max(0, greeting.end() - sentence.start) if greeting else 0
-    body = _PARTICLES.sub("", sentence.text[at:].split("，")[0])
-    match = _INTRODUCED.match(body.lstrip())
-    if match is None:
-        return None
-    value = match["v"] or match["zh"]
-    if not is_name(value) or (match["zh"] and _NO_PERSON.search(value)):
-        return None
-    language: Language = "zh" if match["zh"] else "en"
-    text = f"{saying.shown('zh')}的名字叫{value}。" if match["zh"] else f"{saying.shown('en')}'s name is {value}."
-    rule = Rule("name.greeting", "name", _INTRODUCED, slot="user_name", effect="replaces")
-    begin = sentence.start + at + len(body) - len(body.lstrip())
-    return _built(rule, value, text, Quote(saying.turn.turn_id, begin, begin + match.end()), saying, language)
-
-
 def _naming(text: str) -> bool:
     """Whether a question gives a name: "Can I call you Max?"."""
     return re.match(r"(?:can|may|could) I call you |我?(?:可以|能)?叫你", text, re.IGNORECASE) is not None
@@ -114,7 +81,7 @@ def _asked(rule: Rule, sentence: Sentence, start: int, saying: Saying, language:
     """What one rule makes of the sentence from there on, and where that ends."""
     whole = sentence.text[start : start + 300]
     piece = whole if language == "en" or not rule.text else re.split(r"[，,；]", whole)[0]
-    body = _PARTICLES.sub("", piece)
+    body = PARTICLES.sub("", piece)
     match = rule.pattern.match(body)
     value = rule.value(body)
     if match is None or value is None or BLANK in value:

@@ -49,6 +49,11 @@ _NAMED: Final = re.compile(
 )
 
 
+_AGE_ALONE: Final = re.compile(
+    r"(?:我|本人)?(?:今年)(?:刚|刚满|满|已经|才)?(?P<v>[1-9]\d|[二三四五六七八九]?十[一二三四五六七八九]?)(?=了?$)"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Told:
     """A clause on its way to a fact. who: `我`, `我们`, or a relation; predicate: without its dates.
@@ -150,7 +155,7 @@ def _told(body: str, lead: str, start: int, before: tuple[str, str] | None, sayi
     kept = _PARTICLES.sub("", body)
     if "生日" in kept or "出生" in kept:  # a day of every year, or long past: it stays as said
         days = []
-    predicate, prefix = _undated(kept, rest, days)
+    predicate, prefix = _undated(_AGE_ALONE.sub(r"\g<0>岁", kept), rest, days)
     if lead and not days:
         days = chinese_dates(lead, saying.day, past=_is_past(body))
         prefix = said_for_good(days[0], "zh") if days else ""

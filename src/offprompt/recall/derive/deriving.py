@@ -8,10 +8,11 @@ from datetime import UTC, tzinfo
 from typing import Final
 
 from offprompt.recall.derive.answers import answered
-from offprompt.recall.derive.asks import asked_facts, introduced, without_doubles
+from offprompt.recall.derive.asks import asked_facts, without_doubles
 from offprompt.recall.derive.chinese import chinese_facts
 from offprompt.recall.derive.dates import local_day
 from offprompt.recall.derive.english import english_facts
+from offprompt.recall.derive.introductions import introduced
 from offprompt.recall.derive.records import Derived, Language, Turn
 from offprompt.recall.derive.saying import Saying
 from offprompt.recall.derive.sentences import Sentence, sentences
@@ -52,9 +53,7 @@ def _of_turn(turn: Turn, before: Turn | None, now: float, language: Language | N
 
 
 def _of_sentence(sentence: Sentence, saying: Saying, language: Language | None) -> Iterator[Derived]:
-    name = introduced(sentence, saying)
-    if name is not None:
-        yield name
+    yield from introduced(sentence, saying)
     if language != "zh" and _LATIN.search(sentence.text):
         yield from asked_facts(sentence, saying, "en")
         yield from english_facts(sentence, saying)

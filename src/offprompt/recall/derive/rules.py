@@ -18,7 +18,16 @@ SHARED: Final = frozenset(["home", "diet", "allergies"])
 """Slots of the speaker that "we" fill too."""
 
 _BUILT_IN: Final[dict[Language, tuple[str, ...]]] = {
-    "en": ("name", "name.greeting", "name.answer", "named", "birthday.of", "ended"),
+    "en": (
+        "name",
+        "name.greeting",
+        "age.greeting",
+        "hometown.greeting",
+        "name.answer",
+        "named",
+        "birthday.of",
+        "ended",
+    ),
     "zh": ("name", "name.greeting", "name.answer", "named", "ended"),
 }
 """Rules that take more than a pattern: they stand in code."""
