@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,10 +11,28 @@ import pytest
 
 import offprompt
 from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.session import Session
 from offprompt.testing import MovedClock
+from tests.service.provider import check
 from tests.service.talk import MODELS, WIRES, Talk, Wire
 
 NewTalk = Callable[..., Talk]
+
+
+@pytest.fixture(autouse=True)
+def strict_provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a session of a test prepares, the provider takes; but where a test is about what it refuses."""
+    if request.node.get_closest_marker("illegal"):
+        return
+    prepare = Session.prepare
+
+    @wraps(prepare)
+    def checked(self: Session, messages: Sequence[Any], **options: Any) -> dict[str, Any]:
+        made = prepare(self, messages, **options)
+        check(made, self._model.shape.name)  # pyright: ignore[reportPrivateUsage]
+        return made
+
+    monkeypatch.setattr(Session, "prepare", checked)
 
 
 @pytest.fixture

@@ -118,7 +118,7 @@ class Player:
             self.scope.write(slot["name"], slot["value"], policy=slot.get("policy"))
         self._say(dialogue.told)
         for user, answer in SMALL_TALK[self.language]:
-            self._say([{"user": user}, {"assistant": answer}])
+            self._say([{"user": user}, {"assistant": answer.strip()}])
         self._say(dialogue.recent)
         last = self.session.prepare(self.messages)
         asked = self._ask(dialogue.ask)

@@ -61,6 +61,14 @@ class Provider:
         return self._cache.counted(_marked(as_read(body)) if self._wire == "anthropic" else body, self._wire).read
 
 
+def check(request: Mapping[str, Any], wire: StrictWire) -> None:
+    """Nothing, if the provider takes the request.
+
+    Raises   RefusedError for one that it would refuse.
+    """
+    StrictUpstream(wire, _ok)(**{"model": "a model", **request})
+
+
 def taken(session: Session, wire: StrictWire, messages: Sequence[Any]) -> dict[str, Any]:
     """The request that a session prepares; the provider has taken it."""
     request = session.prepare(messages)

@@ -200,6 +200,7 @@ def test_a_store_that_is_away_lets_nothing_out(
     spy.out.check()
 
 
+@pytest.mark.illegal
 @pytest.mark.parametrize("kind", list(STORED))
 def test_no_error_says_a_value(begin: Begin, ann: BoundScope, kind: str) -> None:
     spy, said = begin(), 0

@@ -120,6 +120,7 @@ def test_messages_may_be_added_up_with_text_actions(talk: NewTalk, alice: BoundS
     assert sum("not found: b" in flat(message) for message in one.last) == 1
 
 
+@pytest.mark.illegal
 def test_ids_may_come_again_in_later_turns(talk: NewTalk, wire: Wire, alice: BoundScope) -> None:
     one = talk(tools=[tool("search", wire)])
     one.illegal = AGAIN[wire]
@@ -158,6 +159,7 @@ def test_an_edit_is_a_branch(talk: NewTalk) -> None:
     ]
 
 
+@pytest.mark.illegal
 def test_the_same_call_in_two_turns_stays_two_after_an_edit(talk: NewTalk, alice: BoundScope, wire: Wire) -> None:
     alice.write("plan", "walk", policy="by_handle")
     one = talk()

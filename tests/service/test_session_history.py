@@ -56,6 +56,7 @@ def test_pasted_documents_are_stubs_and_the_users_words_stay(talk: NewTalk) -> N
     assert LONG in one.sent
 
 
+@pytest.mark.illegal
 def test_results_with_pictures_are_no_stubs(talk: NewTalk, wire: Wire) -> None:
     one = talk(policy="stub_at_once", tools=[tool("look", wire)])
     shown = picture(wire)

@@ -293,6 +293,7 @@ def test_reasoning_alone_is_not_sent_back_and_breaks_nothing() -> None:
     assert upstream.faults == []
 
 
+@pytest.mark.illegal
 def test_refusals_and_hosted_tools_stay_where_they_stood() -> None:
     search = {
         "type": "web_search_call",

@@ -98,6 +98,7 @@ def spoil_the_messages(session: Session, wire: Wire, dice: random.Random) -> Non
     session.absorb(as_reply("x", wire))
 
 
+@pytest.mark.illegal
 @pytest.mark.parametrize("spoil", [spoil_a_reply, spoil_a_stream, spoil_the_messages])
 def test_only_our_own_errors_come_out(alice: BoundScope, session: Session, wire: Wire, spoil: Any) -> None:
     errors: list[str] = []
@@ -112,6 +113,7 @@ def test_only_our_own_errors_come_out(alice: BoundScope, session: Session, wire:
     assert session.absorb(whole(wire)).text == "It is Reykjavík, am Meer"
 
 
+@pytest.mark.illegal
 def test_a_part_whose_type_is_no_text_goes_as_it_came(session: Session) -> None:
     message = {"role": "user", "content": [{"type": {"a": 1}, "text": "x"}]}
     assert messages_of(session.prepare([message]))[-1] == message
