@@ -4,9 +4,13 @@
     python bench/derive.py --judge FOLDER         draw 200 facts: what a judge reads goes to FOLDER/to_judge.jsonl
              [--rules NAME …] [--seed N] [--count N]   only of these rules; what was drawn before is left out
     python bench/derive.py --verdicts FILE        take a judge's lines {"n": …, "right": true or false, "why": …}
+    python bench/derive.py --recall COUNT FOLDER  draw COUNT user turns of each set: a judge reads FOLDER/to_read.jsonl,
+                                                  counts, and only then opens FOLDER/derived.jsonl
+    python bench/derive.py --counts FILE          take a judge's lines {"n": …, "expected": …, "found": …}
 
-Draws are kept in tests/data/derived/judged.jsonl without the words of the sets: the id and the digest of the turn,
-the rule, the attribute, the verdict and its reason. Reads the folder that OFFPROMPT_DATA names.
+Draws are kept in tests/data/derived without the words of the sets. judged.jsonl: the id and the digest of the turn,
+the rule, the attribute, the verdict and its reason. recall.jsonl: the id and the digest of the turn, how many facts a
+reader expects of it, and how many of these the rules give. Reads the folder that OFFPROMPT_DATA names.
 """
 
 from __future__ import annotations
@@ -25,12 +29,17 @@ from typing import Any
 
 from offprompt.recall.derive import Derived, Turn, derive
 
-JUDGED = Path(__file__).resolve().parent.parent / "tests" / "data" / "derived" / "judged.jsonl"
+KEPT = Path(__file__).resolve().parent.parent / "tests" / "data" / "derived"
+JUDGED = KEPT / "judged.jsonl"
+RECALL = KEPT / "recall.jsonl"
 SAID_AT = datetime(2024, 5, 15, 12, tzinfo=UTC).timestamp()
 """When turns of sets without dates are taken to be said: a Wednesday."""
 
 DRAWN = 200
 SEED = 20240515
+RECALL_SEED = 5
+READ_CHARACTERS = {"bfcl": 600}
+"""Of how long a beginning of a turn a reader counts the facts; of other sets' turns, all of it."""
 
 
 def bfcl(folder: Path) -> Iterator[Turn]:
@@ -123,6 +132,37 @@ def draw(turns: dict[str, list[Turn]], found: dict[str, list[Derived]], asked: a
     print(f"{len(to_judge)} facts to judge: {folder / 'to_judge.jsonl'}")
 
 
+def draw_recall(turns: dict[str, list[Turn]], found: dict[str, list[Derived]], count: int, folder: Path) -> None:
+    rng = random.Random(RECALL_SEED)  # noqa: S311 - a repeatable draw
+    counted = {(row["turn"], row["digest"]): row for row in read(RECALL)}
+    kept: list[dict[str, Any]] = []
+    to_read: list[dict[str, Any]] = []
+    derived: list[dict[str, Any]] = []
+    for name, of_set in turns.items():
+        places = [place for place, turn in enumerate(of_set) if turn.role == "user"]
+        for place in sorted(rng.sample(places, min(count, len(places)))):
+            turn, n = of_set[place], len(kept)
+            digest = hashlib.sha256(turn.text.encode()).hexdigest()
+            held = {"n": n, "set": name, "turn": turn.turn_id, "digest": digest, "expected": None, "found": None}
+            kept.append({**held, **counted.get((turn.turn_id, digest), {}), "n": n})
+            end = READ_CHARACTERS.get(name, len(turn.text))
+            said_at = datetime.fromtimestamp(turn.at or SAID_AT, UTC).isoformat()
+            before = of_set[place - 1].text[-300:] if place else ""
+            speaker = turn.speaker or "user"
+            to_read.append({"n": n, "speaker": speaker, "said_at": said_at, "before": before, "text": turn.text[:end]})
+            quoting = [
+                one.text
+                for one in found[name]
+                if any(quote.turn_id == turn.turn_id and quote.start < end for quote in one.quotes)
+            ]
+            derived.append({"n": n, "derived": quoting})
+    folder.mkdir(parents=True, exist_ok=True)
+    write(RECALL, kept)
+    write(folder / "to_read.jsonl", to_read)
+    write(folder / "derived.jsonl", derived)
+    print(f"{len(to_read)} turns to read: {folder / 'to_read.jsonl'}; afterwards {folder / 'derived.jsonl'}")
+
+
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
@@ -131,10 +171,9 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def take(verdicts: Path) -> None:
-    by_number = {row["n"]: row for row in read(verdicts)}
-    rows = [{**row, **by_number.get(row["n"], {})} for row in read(JUDGED)]
-    write(JUDGED, rows)
+def take(lines: Path, kept: Path) -> None:
+    by_number = {row["n"]: row for row in read(lines)}
+    write(kept, [{**row, **by_number.get(row["n"], {})} for row in read(kept)])
 
 
 def show_precision() -> None:
@@ -150,10 +189,21 @@ def show_precision() -> None:
                 print(f"  {name:20} {right:3} of {count:3} right")
 
 
+def show_recall() -> None:
+    rows = [row for row in read(RECALL) if row["found"] is not None]
+    for name in [*dict.fromkeys(row["set"] for row in rows), "all"]:
+        of_set = [row for row in rows if name in (row["set"], "all")]
+        found, expected = (sum(row[what] for row in of_set) for what in ("found", "expected"))
+        share = f"{found / expected:.3f}" if expected else "-"
+        print(f"{name:10} recall {share}: {found:3} of {expected:3} facts in {len(of_set)} turns")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judge", type=Path)
     parser.add_argument("--verdicts", type=Path)
+    parser.add_argument("--recall", nargs=2, metavar=("COUNT", "FOLDER"))
+    parser.add_argument("--counts", type=Path)
     parser.add_argument("--rules", nargs="+", default=[])
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--count", type=int, default=DRAWN)
@@ -166,10 +216,16 @@ def main() -> None:
     if asked.judge:
         draw(turns, found, asked)
         return
+    if asked.recall:
+        draw_recall(turns, found, int(asked.recall[0]), Path(asked.recall[1]))
+        return
     if asked.verdicts:
-        take(asked.verdicts)
+        take(asked.verdicts, JUDGED)
+    if asked.counts:
+        take(asked.counts, RECALL)
     show_yield(turns, found)
     show_precision()
+    show_recall()
 
 
 if __name__ == "__main__":
