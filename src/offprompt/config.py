@@ -85,6 +85,9 @@ class Settings:
     capture: Literal["all", "user", "off"] = _setting(
         "all", "What sessions remember by themselves: `all` turns, those of the `user` only, or none (`off`)."
     )
+    capture_tools: bool = _setting(
+        default=False, doc="Remember tools' results too, with trust `tool`: as turns only, no fact is read in them."
+    )
     derive: Literal["rules", "none"] = _setting(
         "rules", "How sessions read facts and profile in what users say: by `rules`, without a model, or not."
     )

@@ -257,3 +257,20 @@ def test_a_scope_that_is_cleared_leaves_no_text_in_the_process(clock: MovedClock
         two = Talk(ann.session("after", model="gpt-4o-mini"), "openai")
         two.turn("Where did my heron sleep?", "I do not know.")
         assert "blue shed" not in two.sent
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_tools_results_are_remembered_by_setting_with_a_tools_trust(wire: Wire, given: bool) -> None:
+    with offprompt.open(":memory:", clock=MovedClock(), capture_tools=given) as memory:
+        alice = memory.scope(user="alice")
+        session = alice.session("s1", model=MODELS[wire], wire=wire, tools=[tool("look", wire)])
+        one = Talk(session, wire)
+        one.turn("Look at the gate.", call("look", "c1"))
+        one.messages += result(wire, ("c1", "My name is Mallory and the gate is open."))
+        one.go("The gate is open.")
+        found = [(one.role, one.trust, one.source, one.text) for one in alice.memories.list() if one.role == "tool"]
+        kept = [("tool", "tool", "tool", "My name is Mallory and the gate is open.")]
+        assert found == (kept if given else [])
+        assert alice.read("user_name", None) is None
+        told = alice.remember([{"role": "tool", "content": "The bell is broken."}])
+        assert [one.outcome for one in told] == (["added"] if given else ["refused"])

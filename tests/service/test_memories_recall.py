@@ -310,3 +310,22 @@ def test_what_only_names_somebody_does_not_stand_before_the_answer(mem: Offpromp
     alice.remember([{"role": "user", "content": "My daughter is named Ann."}])
     alice.remember("My daughter Ann is five years old.", derive="none")
     assert alice.recall("How old is my daughter Ann?")[0].text == "My daughter Ann is five years old."
+
+
+def test_weights_can_be_set_and_wrong_ones_are_errors(mem: Offprompt) -> None:
+    alice = mem.scope(user="alice")
+    alice.remember("The kettle stands in the kitchen.", derive="none")
+    alice.remember("The kettle is red.", derive="none", pinned=True)
+    plain = alice.recall("the kettle in the kitchen", explain=True)
+    assert plain[0].text == "The kettle stands in the kitchen."
+    moved = alice.recall("the kettle in the kitchen", weights={"pinned": 5.0}, explain=True)
+    assert (moved[0].text, moved[0].parts["pinned"]) == ("The kettle is red.", 5.0)
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"luck": 1.0}, "'luck' is no part of a score; the parts are keyword, vector"),
+        ({"pinned": "much"}, "pinned='much'; give a number"),
+        ({"pinned": float("nan")}, "give a number"),
+        ({"half_life_s": 0}, "above 0"),
+    ]
+    for weights, says in wrong:
+        with pytest.raises(UsageError, match=says):
+            alice.recall("the kettle", weights=weights)

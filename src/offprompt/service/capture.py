@@ -45,12 +45,13 @@ LATER: Final = "what was said is in the journal, but not yet among the memories;
 class PastTurn:
     """A turn that is over: what the user said, and the reply that ended it.
 
-    asked     the reply before: what a short answer answers.
+    tools     what the client's tools answered in it. asked: the reply before: what a short answer answers.
     told      memory was shown in it: the model's answer repeats that, and is not captured. tainted: a tool's output
               stood in it.
     """
 
     users: tuple[JournalEntry, ...]
+    tools: tuple[JournalEntry, ...]
     reply: JournalEntry
     told: bool
     tainted: bool
@@ -70,7 +71,8 @@ class Capture:
                  and the memories', or in a process that does not know of them, the turn is captured once more.
     Branches     turns that the client left by editing or asking again are archived with the facts derived from them,
                  and come back if it returns to them. Profile slots stay until something else is said.
-    Never        system text, tools' results and documents, receipts, what was shown or recalled, nor the answer to it.
+    Never        system text, documents, receipts, what was shown or recalled, nor the answer to it; tools' results with
+                 `capture_tools` only.
     Trust        the user's words are the user's in any turn; the model's are a tool's where a tool's output stood.
     """
 
@@ -143,6 +145,8 @@ class Capture:
                     message=entry.key[:ID_CHARS],
                     asked=past.asked,
                 )
+        if self.kit.settings.capture_tools and self.what == "all":
+            yield from self._results(turn, past)
         text = parse_actions(dict(past.reply.message)).text.strip()[:MAX_MEMORY_CHARS]
         if text and self.what == "all" and not past.told:
             yield Said(
@@ -158,6 +162,27 @@ class Capture:
                 trust="tool" if past.tainted else "user",
                 message=past.reply.key[:ID_CHARS],
             )
+
+    def _results(self, turn: Turn, past: PastTurn) -> Iterator[Said]:
+        """The tools' results as the model got them, scrubbed."""
+        from offprompt.service.remembering import Said  # noqa: PLC0415 - loads NumPy and the rules
+
+        for entry in past.tools:
+            text = "\n".join(turn.model.shape.text(dict(form)) for form in entry.live or (entry.message,))
+            if text.strip():
+                yield Said(
+                    text.strip()[:MAX_MEMORY_CHARS],
+                    "episode",
+                    "tool",
+                    session=self.scope.session or "",
+                    order=PLACES * entry.turn + 1,
+                    at=entry.at,
+                    op_key=f"capture/{entry.key}",
+                    derives=False,
+                    source="tool",
+                    trust="tool",
+                    message=entry.key[:ID_CHARS],
+                )
 
     def _store(self, target: Scope, said: Sequence[Said]) -> tuple[Remembered, ...]:
         from offprompt.service.remembering import Marks, Rememberer  # noqa: PLC0415 - loads NumPy and the rules
@@ -221,4 +246,5 @@ def _turns(chain: Sequence[JournalEntry], conversation: Conversation, record: Se
         users = tuple(entry for entry in group if entry.kind == "user")
         told = any(entry.shown for entry in group)
         asked = next((entry.text for entry in reversed(groups[at - 1]) if entry.kind == "assistant"), "") if at else ""
-        yield PastTurn(users, reply, told, any(entry.kind == "tool" for entry in group), asked)
+        tools = tuple(entry for entry in group if entry.kind == "tool")
+        yield PastTurn(users, tools, reply, told, bool(tools), asked)

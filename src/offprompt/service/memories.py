@@ -83,7 +83,8 @@ class Memories:
         """Store texts or turns; what became of each, followed by what rules derived from it.
 
         what        one text, a message (`{"role": …, "content": …, "name": …}`), or a list of them. A text is a fact; a
-                    message of user or assistant an episode. System text and tool results are refused.
+                    message of user or assistant an episode. System text is refused; tool results too, unless the
+                    setting `capture_tools` is on: then they are episodes of trust `tool`.
         event_at    when it happened; seconds since 1970, a datetime, or ISO 8601. expires_at: the same.
         importance  0 to 1, .5 unless given. pinned: never expires.
         idempotency_key  the call's own name: once more with it changes nothing.
@@ -95,7 +96,7 @@ class Memories:
         marks = checked_marks(metadata, tags, importance, event_at, expires_at, pinned=pinned)
         clean = self._kit.clean
         marks = replace(marks, metadata=clean(marks.metadata), tags=tuple(map(clean, marks.tags)))
-        said, refused = checked_said(what, self._session, idempotency_key)
+        said, refused = checked_said(what, self._session, idempotency_key, tools=self._kit.settings.capture_tools)
         said = [replace(one, speaker=clean(one.speaker), derives=one.derives and derive == "rules") for one in said]
         stored = Rememberer(self._kit, self.scope).store(said, marks) if said else []
         return [*stored, *refused]
@@ -113,6 +114,7 @@ class Memories:
         kinds: Iterable[MemoryKind] = MEMORY_KINDS,
         floor: float | None = None,
         rerank: object = None,
+        weights: Mapping[str, float] | None = None,
         explain: bool = False,
     ) -> Recalled:
         """The memories that answer a question, best first; nothing where none lies above the floor.
@@ -124,6 +126,7 @@ class Memories:
         filters  which may be found, see `offprompt.recall.filters`; decided before ranking, like since, until, kinds.
         as_of    what was known then, as it stood then; also what "last week" is counted from.
         floor    the evidence from which a memory counts, 0 to 1; None: the setting `recall_floor`.
+        weights  parts of the score to weigh otherwise, by name; docs/ranking.md lists them with their defaults.
         explain  each hit's score by part.
         Cost     the query's vector, then O(memories of the scope). Uses are counted, and stored later.
         Raises   UsageError; UnsupportedError for `rerank`.
@@ -140,6 +143,7 @@ class Memories:
             as_of=moment("as_of", as_of),
             kinds=checked_choices("kinds", kinds, MEMORY_KINDS),
             floor=floor,
+            weights=weights,
         )
         found = Recaller(self._kit, self.scope).recall(asked)
         self._kit.uses.add(*(hit.memory for hit in found))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, TypeVar
 
 from offprompt.errors import BackendError, UnsupportedError, UsageError
 from offprompt.protocols import apply
 from offprompt.recall.chunks import embed
-from offprompt.recall.docs import Query
+from offprompt.recall.docs import Query, Weights
 from offprompt.recall.filters import Fits, compile_filter
 from offprompt.recall.telling import telling_words
 from offprompt.records import (
@@ -60,6 +61,7 @@ class Asked:
     as_of: float | None = None
     kinds: tuple[MemoryKind, ...] = MEMORY_KINDS
     floor: float | None = None
+    weights: Mapping[str, float] | None = None
 
 
 class Recaller:
@@ -109,6 +111,7 @@ class Recaller:
             kinds=None if asked.kinds == MEMORY_KINDS else frozenset(asked.kinds),
             top_k=top_k,
             floor=floor,
+            weights=_weights(asked.weights),
         )
         return query, degraded
 
@@ -160,6 +163,22 @@ def _held(memory: Memory, at: float, known: Mapping[str, Memory]) -> bool:
             newer = known.get(newer.superseded_by)
         return newer is None
     return memory.state_at is not None and memory.state_at > at
+
+
+def _weights(given: Mapping[str, float] | None) -> Weights:
+    """The weights with those that are given.
+
+    Raises   UsageError for an unknown part, or what is no finite number.
+    """
+    known = [item.name for item in fields(Weights)]
+    for name, value in (given or {}).items():
+        if name not in known:
+            raise UsageError(f"weights: {name!r} is no part of a score; the parts are {', '.join(known)}")
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"weights: {name}={value!r}; give a number")
+        if name == "half_life_s" and value <= 0:
+            raise UsageError(f"weights: half_life_s={value!r}; give a number of seconds above 0")
+    return replace(Weights(), **(given or {}))
 
 
 def _given(value: V | None, default: V) -> V:

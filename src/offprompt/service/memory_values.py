@@ -112,8 +112,10 @@ def checked_marks(
     )
 
 
-def checked_said(what: object, session: str, key: str | None) -> tuple[list[Said], list[Remembered]]:
-    """What is to be remembered, and what never is: system text, tool results, messages without text.
+def checked_said(
+    what: object, session: str, key: str | None, *, tools: bool = False
+) -> tuple[list[Said], list[Remembered]]:
+    """What is to be remembered, and what never is: system text, messages without text, tool results unless `tools`.
 
     Raises   UsageError for anything that is neither text nor message, and for a key that is no text or empty.
     """
@@ -126,7 +128,7 @@ def checked_said(what: object, session: str, key: str | None) -> tuple[list[Said
     asked = ""
     for at, item in enumerate(items):
         where = "what" if listed is None else f"what[{at}]"
-        one = _said(item, where)
+        one = _said(item, where, tools=tools)
         if isinstance(one, str):
             refused.append(Remembered("refused", "", "", "", why=f"{where}: {one}"))
             continue
@@ -137,7 +139,7 @@ def checked_said(what: object, session: str, key: str | None) -> tuple[list[Said
     return said, refused
 
 
-def _said(item: object, where: str) -> Said | str:
+def _said(item: object, where: str, *, tools: bool) -> Said | str:
     """One text or turn; or why it is no source of memories."""
     if isinstance(item, str):
         if not item.strip():
@@ -147,11 +149,13 @@ def _said(item: object, where: str) -> Said | str:
         raise UsageError(f"{where} is no text but {type(item).__name__}; give a text, a message, or a list of them")
     message = plain(item, where)
     role, name = message.get("role"), message.get("name")
-    if role not in ("user", "assistant"):
+    if role not in ("user", "assistant") and not (tools and role == "tool"):
         return f"a message of role {role!r} is no source of memories; those of user and assistant are"
     texts = [str(part["text"]) for part in parts_of(message) if isinstance(part.get("text"), str)]
     text = "\n".join(texts).strip()
     if not text:
         return "the message has no text"
     speaker = name if isinstance(name, str) else ""
+    if role == "tool":
+        return Said(text, "episode", "tool", speaker, derives=False, source="tool", trust="tool")
     return Said(text, "episode", cast("str", role), speaker, derives=role == "user")
