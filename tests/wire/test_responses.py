@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from offprompt.errors import UsageError
 from offprompt.records import Message
 from offprompt.testing.strict import request_faults
+from offprompt.wire.payload import is_silent
 from offprompt.wire.responses import OpenAIResponses
-from offprompt.wire.shapes import Outgoing, ToolSpec, check_tools, is_silent
+from offprompt.wire.shapes import Outgoing, ToolSpec, check_tools
 
 SHAPE = OpenAIResponses()
 USER: Message = {"role": "user", "content": "Look"}

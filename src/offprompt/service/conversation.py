@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias
 from offprompt.records import MEMORY_ACTIONS, JournalEntry, Message, SessionRecord
 from offprompt.service.redacting import Redaction
 from offprompt.wire.lapsing import lapses
-from offprompt.wire.shapes import Kind, Shape, identity, loaded
+from offprompt.wire.payload import identity, loaded
+from offprompt.wire.shapes import Kind, Shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from offprompt.service.slots import Slots
 from offprompt.service.turn import Turn
 from offprompt.wire.handles import Resolved, resolve_arguments
 from offprompt.wire.head import ShownValue, read_result, receipt_text
-from offprompt.wire.shapes import loaded
+from offprompt.wire.payload import loaded
 
 PAGE_TOKENS: Final = 256
 RECEIPT_TOKENS: Final = 25

@@ -30,7 +30,7 @@ from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.memory_values import checked_choice
 from offprompt.service.values import checked_count
 from offprompt.wire.asking import asks_identity
-from offprompt.wire.shapes import parts_of, plain
+from offprompt.wire.payload import parts_of, plain
 
 FEW_WORDS: Final = 4
 """Below so many telling words a user's text is read with the one before it."""

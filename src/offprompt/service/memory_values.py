@@ -12,7 +12,7 @@ from offprompt.errors import UsageError
 from offprompt.records import Remembered, as_dict, as_list
 from offprompt.service.remembering import Marks, Said
 from offprompt.service.values import checked_tags
-from offprompt.wire.shapes import parts_of, plain
+from offprompt.wire.payload import parts_of, plain
 
 C = TypeVar("C", bound=str)
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from offprompt.records import Body, JournalEntry, Message, SessionChange, as_dict, as_list, compact
 from offprompt.service.memory_access import MemoryAccess
-from offprompt.wire.shapes import Shape, loaded
+from offprompt.wire.payload import loaded
+from offprompt.wire.shapes import Shape
 
 WORDS: Final = ("user", "assistant")
 ALL: Final = ("system", "user", "assistant", "tool")

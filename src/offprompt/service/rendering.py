@@ -26,7 +26,7 @@ from offprompt.wire.asking import asked_for
 from offprompt.wire.handles import escape_lookalikes, format_handle
 from offprompt.wire.head import ShownValue, frame, value_line
 from offprompt.wire.lapsing import lapsing
-from offprompt.wire.shapes import is_silent
+from offprompt.wire.payload import is_silent
 from offprompt.wire.stubs import stub_text
 
 Place = TypeVar("Place", int, str)

@@ -34,7 +34,8 @@ from offprompt.service.turn import Turn
 from offprompt.wire.actions import parse_actions
 from offprompt.wire.handles import Looked, Lookup, find_handles, resolve_text
 from offprompt.wire.head import missing_text, receipt_text
-from offprompt.wire.shapes import RawReply, Result, identity, is_silent
+from offprompt.wire.payload import identity, is_silent
+from offprompt.wire.shapes import RawReply, Result
 from offprompt.wire.sizes import message_size
 from offprompt.wire.streams import CUT
 

@@ -21,7 +21,7 @@ from offprompt.service.leak_guard import refuse_added
 from offprompt.service.turn import Turn
 from offprompt.wire.history import History, Item, place
 from offprompt.wire.leaks import find_values, unproven
-from offprompt.wire.shapes import identity
+from offprompt.wire.payload import identity
 from offprompt.wire.sizes import MESSAGE_OVERHEAD_TOKENS, message_size, messages_size, text_size, tools_size
 from offprompt.wire.stubs import gone_line
 

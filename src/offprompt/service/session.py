@@ -24,7 +24,7 @@ from offprompt.service.streamed import Lookups, StreamedReply, StreamReader
 from offprompt.service.trouble import Known, WithoutMemory, nothing
 from offprompt.service.turn import Turn
 from offprompt.wire.head import missing_text
-from offprompt.wire.shapes import plain
+from offprompt.wire.payload import plain
 
 FORGOTTEN = (
     "the last reply is not among the messages, so the model does not know what it said or saved; "

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from offprompt.records import as_dict, as_list, canonical
 from offprompt.testing.strict_rules import Fault
-from offprompt.wire.shapes import loose
+from offprompt.wire.payload import loose
 
 THOUGHT: Final = ("thinking", "redacted_thinking")
 

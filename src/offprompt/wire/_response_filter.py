@@ -23,7 +23,7 @@ from offprompt.wire._response_events import (
 )
 from offprompt.wire._response_items import is_call
 from offprompt.wire.argument_stream import ArgumentStream
-from offprompt.wire.shapes import number
+from offprompt.wire.payload import number
 
 Event = dict[str, Any]
 

@@ -10,16 +10,7 @@ from offprompt.errors import UsageError
 from offprompt.records import Message, Usage, as_dict, as_list, canonical, compact
 from offprompt.wire import lapsing
 from offprompt.wire.clearing import cleared, clearing
-from offprompt.wire.shapes import (
-    Call,
-    Kind,
-    Outgoing,
-    Placement,
-    RawReply,
-    Result,
-    TextMap,
-    ToolSpec,
-    Wire,
+from offprompt.wire.payload import (
     checked,
     comparable,
     distinct,
@@ -30,6 +21,7 @@ from offprompt.wire.shapes import (
     repaired,
     with_parts,
 )
+from offprompt.wire.shapes import Call, Kind, Outgoing, Placement, RawReply, Result, TextMap, ToolSpec, Wire
 from offprompt.wire.transcript import misplaced_system
 
 DEFAULT_MAX_TOKENS: Final = 4096

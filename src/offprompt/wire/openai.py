@@ -7,16 +7,7 @@ from typing import Any, Final
 
 from offprompt.errors import UsageError
 from offprompt.records import Message, Usage, as_dict, as_list, canonical
-from offprompt.wire.shapes import (
-    Call,
-    Kind,
-    Outgoing,
-    Placement,
-    RawReply,
-    Result,
-    TextMap,
-    ToolSpec,
-    Wire,
+from offprompt.wire.payload import (
     checked,
     comparable,
     distinct,
@@ -28,6 +19,7 @@ from offprompt.wire.shapes import (
     repaired,
     with_parts,
 )
+from offprompt.wire.shapes import Call, Kind, Outgoing, Placement, RawReply, Result, TextMap, ToolSpec, Wire
 
 KEPT: Final = ("role", "content", "tool_calls", "name", "refusal")
 SYSTEM_ROLES: Final = ("system", "developer")

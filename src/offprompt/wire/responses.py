@@ -22,24 +22,8 @@ from offprompt.wire._response_items import (
     unparsed,
     without_nulls,
 )
-from offprompt.wire.shapes import (
-    Call,
-    Kind,
-    Outgoing,
-    Placement,
-    RawReply,
-    Result,
-    TextMap,
-    ToolSpec,
-    Wire,
-    comparable,
-    distinct,
-    error_text,
-    loaded,
-    number,
-    plain,
-    repaired,
-)
+from offprompt.wire.payload import comparable, distinct, error_text, loaded, number, plain, repaired
+from offprompt.wire.shapes import Call, Kind, Outgoing, Placement, RawReply, Result, TextMap, ToolSpec, Wire
 
 NOTHING_SAID: Final[Message] = {"type": "message", "role": "assistant", "content": ""}
 UNFINISHED: Final = ("queued", "in_progress")
