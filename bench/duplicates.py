@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -21,17 +20,11 @@ from typing import Final
 from derive import bfcl
 
 from offprompt.models.embedders import embedder_for
-from offprompt.recall.analysis import search_terms
 from offprompt.recall.chunks import embed
 from offprompt.recall.derive import derive
-from offprompt.recall.duplicates import normalised
+from offprompt.recall.duplicates import nearly_same, normalised
 
 PAIRS: Final = Path(__file__).resolve().parent.parent / "tests" / "data" / "duplicates" / "pairs.jsonl"
-NUMBER: Final = re.compile(r"\d+(?:[.,:/-]\d+)*")
-NEGATION: Final = re.compile(
-    r"\b(?:no|not|never|none|nothing|cannot|without)\b|n['’]t\b|[不没無无非未别勿]", re.IGNORECASE
-)
-
 Same = Callable[[str, str, float], bool]
 
 
@@ -39,24 +32,20 @@ def equal(left: str, right: str, _cosine: float) -> bool:
     return normalised(left) == normalised(right)
 
 
-def near(least: float, shared: float) -> Same:
-    """By vectors: close, the same numbers, as many negations, and a part of all their terms in both."""
+def close(least: float) -> Same:
+    """By vectors alone."""
+    return lambda _left, _right, cosine: cosine >= least
 
-    def same(left: str, right: str, cosine: float) -> bool:
-        if cosine < least or sorted(NUMBER.findall(left)) != sorted(NUMBER.findall(right)):
-            return False
-        if len(NEGATION.findall(left)) != len(NEGATION.findall(right)):
-            return False
-        terms, others = set(search_terms(left)), set(search_terms(right))
-        return len(terms & others) >= shared * len(terms | others)
 
-    return same
+def near(least: float) -> Same:
+    """As `merge_cosine` merges."""
+    return lambda left, right, cosine: equal(left, right, cosine) or (cosine >= least and nearly_same(left, right))
 
 
 RULES: Final[dict[str, Same]] = {
     "normalised text": equal,
-    **{f"cosine {least:.2f}": near(least, 0.0) for least in (0.8, 0.9, 0.95, 0.98)},
-    **{f"cosine {least:.2f}, .6 of the terms": near(least, 0.6) for least in (0.8, 0.9, 0.95, 0.98)},
+    **{f"cosine {least:.2f}": close(least) for least in (0.8, 0.9, 0.95, 0.98)},
+    **{f"merge_cosine {least:.2f}": near(least) for least in (0.8, 0.9, 0.95, 0.98)},
 }
 
 

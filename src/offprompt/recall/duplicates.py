@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from offprompt.recall.analysis import search_terms
 from offprompt.recall.text import fold
+
+SHARED: Final = 0.6
+"""The part of all their terms that two texts must share to say nearly the same."""
 
 _HAN: Final = "\u3400-\u9fff"
 _ENDS: Final = re.compile(r"^[\s\"'“”‘’「」『』]+|[\s\"'“”‘’「」『』.。!！,，;；:：…~～]+$")
@@ -19,6 +23,10 @@ _FULL_FORMS: Final = (
     (re.compile(r"'re\b"), " are"),
     (re.compile(r"'ve\b"), " have"),
     (re.compile(r"'ll\b"), " will"),
+)
+_NUMBER: Final = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_NEGATION: Final = re.compile(
+    r"\b(?:no|not|never|none|nothing|cannot|without)\b|n['’]t\b|[不没無无非未别勿]", re.IGNORECASE
 )
 _EMPTY: Final = (
     # Before a statement: "well, …", "please note that …", 嗯，…
@@ -50,3 +58,15 @@ def normalised(text: str) -> str:
     for pattern in _EMPTY:
         bare = _ENDS.sub("", " ".join(pattern.sub("", bare).split()))
     return bare or folded
+
+
+def nearly_same(left: str, right: str) -> bool:
+    """Whether two texts whose vectors lie close may say the same: most terms in common, the same numbers, as many
+    negations. docs/memories.md has what merging by it costs at several cosines.
+    """
+    if sorted(_NUMBER.findall(left)) != sorted(_NUMBER.findall(right)):
+        return False
+    if len(_NEGATION.findall(left)) != len(_NEGATION.findall(right)):
+        return False
+    terms, others = set(search_terms(left)), set(search_terms(right))
+    return len(terms & others) >= SHARED * len(terms | others)

@@ -178,11 +178,13 @@ class AddMemory(MemoryOp[Added]):
 
     op_key   the write's own name: a second add with it changes nothing and returns the first one's memory.
     indexed  what is derived from it, stored with it.
+    similar  ids of facts that say nearly the same: it is merged into the first that is live and of its scope.
     """
 
     memory: Memory
     indexed: Indexed | None = None
     op_key: str | None = None
+    similar: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

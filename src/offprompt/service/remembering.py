@@ -13,6 +13,7 @@ from offprompt.recall.duplicates import normalised
 from offprompt.records import RULES, Added, AddMemory, Memory, MemoryKind, Remembered, Scope, Source, Trust
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_kit import MemoryKit
+from offprompt.service.near_duplicates import near_duplicates
 from offprompt.service.profile import ProfileWriter
 
 MESSAGE: Final = "message"
@@ -152,7 +153,10 @@ class Rememberer:
 
     def _stored(self, drafts: Sequence[_Draft], marks: Marks) -> list[Remembered]:
         indexed, trouble = index_texts(self._kit.embedder, [draft.memory for draft in drafts])
-        ops = [AddMemory(draft.memory, one, draft.op_key) for draft, one in zip(drafts, indexed, strict=True)]
+        ops = [
+            AddMemory(draft.memory, one, draft.op_key, near_duplicates(self._kit, draft.memory, one))
+            for draft, one in zip(drafts, indexed, strict=True)
+        ]
         results = self._kit.uses.apply(ops)
         profile = ProfileWriter(self._kit.slots, self.scope, marks.trust)
         told: list[Remembered] = []

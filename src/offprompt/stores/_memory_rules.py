@@ -118,6 +118,12 @@ def checked_text(text: str) -> str:
     return storable(text)
 
 
+def is_alike(there: Memory, new: Memory) -> bool:
+    """Whether a memory may be merged into one that says nearly the same: live, and about the same."""
+    same = (there.scope, there.kind, there.subject, there.attribute)
+    return there.state == "live" and same == (new.scope, new.kind, new.subject, new.attribute)
+
+
 def merged(there: Memory, new: Memory, now: float) -> Memory:
     """A memory that was added once more."""
     ends = [there.expires_at, new.expires_at]

@@ -36,7 +36,7 @@ def add(table: MemoryTable, op: AddMemory, now: float) -> Added:
         return Added("merged", first, why="this very write was stored before")
     if table.load(scope.app, memory.memory_id) is not None:
         raise ConflictError(f"there is a memory {memory.memory_id} already; leave the id out to get a new one")
-    twin = _twin(table, memory, now)
+    twin = _twin(table, op, memory, now)
     if twin is not None:
         done, why = _merge(table, twin, memory, now)
     else:
@@ -47,11 +47,13 @@ def add(table: MemoryTable, op: AddMemory, now: float) -> Added:
     return done
 
 
-def _twin(table: MemoryTable, memory: Memory, now: float) -> Memory | None:
+def _twin(table: MemoryTable, op: AddMemory, memory: Memory, now: float) -> Memory | None:
     """The memory that says the same already."""
     if memory.kind == "episode":
         return None
-    return next((row for row in table.by_digest(memory) if not rules.is_over(row, now)), None)
+    near = (table.load(memory.scope.app, memory_id) for memory_id in op.similar)
+    rows = [*table.by_digest(memory), *(row for row in near if row is not None and rules.is_alike(row, memory))]
+    return next((row for row in rows if not rules.is_over(row, now)), None)
 
 
 def _merge(table: MemoryTable, twin: Memory, memory: Memory, now: float) -> tuple[Added, str]:

@@ -28,6 +28,7 @@ from offprompt.testing.memory_kit import (
     get,
     home,
     memory_of,
+    new_id,
     outcomes,
     texts,
 )
@@ -115,6 +116,17 @@ class MemoryAdds(Suite):
         again = add(store, "b", op_key="k")
         assert again.memory is not None
         assert (again.memory.memory_id, again.memory.repeats) == (first.memory_id, 1)
+
+    def test_it_is_merged_into_a_similar_one_that_is_still_there(self, store: MemoryStore) -> None:
+        hidden, other, near = added(store, "hidden"), added(store, "theirs", BOB), added(store, "I like tea")
+        about = added(store, "likes tea", subject="user", attribute="likes:tea")
+        forget(store, hidden.memory_id)
+        ids = (new_id(), hidden.memory_id, other.memory_id, about.memory_id, near.memory_id)
+        more = add(store, "tea is what I like", similar=ids)
+        assert more.outcome == "merged"
+        assert more.memory is not None
+        assert (more.memory.memory_id, more.memory.text, more.memory.repeats) == (near.memory_id, "I like tea", 1)
+        assert add(store, "tea", similar=ids[:4]).outcome == "added"
 
     def test_what_is_hidden_takes_nothing_in(self, store: MemoryStore) -> None:
         forget(store, added(store, "a").memory_id)

@@ -49,7 +49,7 @@ def memory_of(text: str, scope: Scope = ALICE, **fields: Any) -> Memory:
 
 def add(store: MemoryStore, text: str, scope: Scope = ALICE, **fields: Any) -> Added:
     """Add a fact; op_key and indexed go to the op."""
-    own = {name: fields.pop(name) for name in ("op_key", "indexed") if name in fields}
+    own = {name: fields.pop(name) for name in ("op_key", "similar", "indexed") if name in fields}
     return apply(store, AddMemory(memory_of(text, scope, **fields), **own))
 
 
