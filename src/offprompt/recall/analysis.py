@@ -9,13 +9,11 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final
 
+from offprompt.recall.scripts import HAN, SOUNDS
 from offprompt.recall.stop_words import STOP_TERMS
 
 CACHED_WORDS: Final = 65536
 
-# Scripts written without spaces; Han apart, because one character of it has a meaning.
-_HAN: Final = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_SOUNDS: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u312f\u31a0-\u31ff\uff66-\uff9f\U0001b000-\U0001b16f"
 _HANGUL: Final = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
 # A mark that belongs to the letter before it is no end of a word (Devanagari, Arabic, Hebrew points).
 _MARKS: Final = (
@@ -23,8 +21,8 @@ _MARKS: Final = (
     "\u0900-\u0903\u093a-\u094d\u0981-\u0983\u09bc-\u09cd"
 )
 _WORDS: Final = re.compile(
-    rf"(?P<run>[{_HAN}{_SOUNDS}]+)|(?P<korean>[{_HANGUL}]+)"
-    rf"|(?P<word>(?:(?![{_HAN}{_SOUNDS}{_HANGUL}])[\w{_MARKS}])+)"
+    rf"(?P<run>[{HAN}{SOUNDS}]+)|(?P<korean>[{_HANGUL}]+)"
+    rf"|(?P<word>(?:(?![{HAN}{SOUNDS}{_HANGUL}])[\w{_MARKS}])+)"
 )
 _ENDINGS: Final = re.compile(r"(?<=[^\W\d_])(?:n['’]t|['’](?:s|re|ve|m|ll|d))(?![^\W_])", re.IGNORECASE)
 _THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -32,7 +30,7 @@ _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ACCENTED: Final = re.compile("[\u00c0-\u024f\u0370-\u03ff\u1e00-\u1fff]")
 _LOOSE_MARKS: Final = re.compile("[\u0300-\u036f]+")
 _ASKS: Final = re.compile(r"(?:[?？؟]|[吗呢][。.!！~～]*)[\s\"'”’」』)）]*$")
-_ONE_HAN: Final = re.compile(f"[{_HAN}]")
+_ONE_HAN: Final = re.compile(f"[{HAN}]")
 
 
 def all_terms(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The constants and the one formula that all word scores here share."""
+"""How rare a term is, for all word scores; and the constants of those over memories."""
 
 from __future__ import annotations
 

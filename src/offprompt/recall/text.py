@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import heapq
-import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Final, Generic, TypeVar
+
+from offprompt.recall.bm25 import idf
+from offprompt.recall.scripts import HAN, SOUNDS
 
 K1: Final = 1.2
 B: Final = 0.75
@@ -16,11 +18,7 @@ ELLIPSIS: Final = "…"
 
 K = TypeVar("K", bound=Hashable)
 
-# Scripts written without spaces: Thai, Lao, Burmese, Khmer, Kana, Bopomofo, Han and its extensions.
-_UNSPACED: Final = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-\U0003ffff"
-)
+_UNSPACED: Final = HAN + SOUNDS
 _WORDS: Final = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?:(?![{_UNSPACED}])[^\W_])+")
 _CHAR_WEIGHT: Final = 0.25
 _UNSPACED_WEIGHT: Final = 0.63
@@ -113,10 +111,10 @@ class TextIndex(Generic[K]):
         scores: defaultdict[K, float] = defaultdict(float)
         mean = self._total / max(len(self._texts), 1)
         for holders, term in found:
-            idf = math.log(1 + (len(self._texts) - holders + 0.5) / (holders + 0.5))
+            weight = idf(len(self._texts), holders)
             for key, number in self._postings[term].items():
                 norm = K1 * (1 - B + B * self._lengths[key] / mean)
-                scores[key] += idf * number * (K1 + 1) / (number + norm)
+                scores[key] += weight * number * (K1 + 1) / (number + norm)
         if not scores:
             return []
         return heapq.nsmallest(k, scores.items(), key=lambda item: (-item[1], self._order[item[0]]))
