@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -133,5 +134,5 @@ def test_a_working_folder_that_is_gone_is_no_traceback(url: str, tmp_path: Path)
 @pytest.mark.parametrize("name", ["merge_cosine", "recall_floor", "directory_share"])
 def test_a_share_is_at_most_one(name: str) -> None:
     with pytest.raises(UsageError, match=rf"setting {name} = 1.5 in the arguments: it must be a number from 0 to 1"):
-        offprompt.open(":memory:", **{name: 1.5})
-    offprompt.open(":memory:", **{name: 1}).close()
+        offprompt.open(":memory:", **cast("dict[str, Any]", {name: 1.5}))
+    offprompt.open(":memory:", **cast("dict[str, Any]", {name: 1})).close()
