@@ -274,3 +274,60 @@ def test_tools_results_are_remembered_by_setting_with_a_tools_trust(wire: Wire, 
         assert alice.read("user_name", None) is None
         told = alice.remember([{"role": "tool", "content": "The bell is broken."}])
         assert [one.outcome for one in told] == (["added"] if given else ["refused"])
+
+
+def test_an_episode_keeps_when_it_was_said_and_in_which_order(
+    talk: NewTalk, alice: BoundScope, clock: MovedClock
+) -> None:
+    one = talk()
+    one.turn("It rains.", "Take an umbrella.")
+    clock.move(60)
+    first = clock.now()
+    one.messages.append({"role": "user", "content": "The boiler was repaired."})
+    one.prepare()
+    clock.move(5)
+    one.absorb("Good to hear.")
+    clock.move(3600)
+    episodes = alice.memories.list().memories
+    assert [each.event_at for each in episodes] == [first - 60, first - 60, first, first + 5]
+    assert _orders(episodes) == sorted({each.order for each in episodes})
+
+
+def test_the_name_that_a_client_gives_is_the_speakers(clock: MovedClock) -> None:
+    with offprompt.open(":memory:", clock=clock, embedder="none") as mem:
+        team = mem.scope(user="team")
+        one = Talk(team.session("s1", model="gpt-4o-mini"), "openai")
+        for name, said in (("Ann", "I live in Oslo."), ("林", "我住在成都。"), ("4111111111111111", "It rains.")):
+            one.messages.append({"role": "user", "name": name, "content": said})
+            one.go("I see.")
+        episodes = [each for each in team.memories.list(kinds=["episode"]) if each.role == "user"]
+        assert [each.speaker for each in episodes] == ["Ann", "林", "[card number given]"]
+        facts = [(each.subject, each.text) for each in team.memories.list(kinds=["fact"])]
+        assert facts == [("ann", "Ann lives in Oslo."), ("林", "林住在成都。")]
+        assert team.recall("Where does Ann live?")[0].text == "Ann lives in Oslo."
+
+
+def test_uses_are_stored_when_the_turn_ends_and_not_before(talk: NewTalk, alice: BoundScope) -> None:
+    talk("before").turn("My dog Bello broke his left paw at the lake.", "Poor Bello.")
+    two = talk("after", capture="off")
+
+    def used() -> list[int]:
+        return [each.uses for each in alice.memories.list() if "left paw" in each.text and each.role == "user"]
+
+    two.messages.append({"role": "user", "content": "Which paw did my dog break?"})
+    two.prepare()
+    assert "left paw" in two.sent
+    reply = two.absorb(call("mem_read", "r1", slot="nothing"))
+    assert used() == [0]
+    two.prepare([*two.messages, *reply.messages])
+    two.absorb("His left one.")
+    assert used() == [1]
+
+
+def test_an_answer_that_repeats_what_was_recalled_is_no_memory(talk: NewTalk, alice: BoundScope) -> None:
+    talk("before").turn("My dog Bello broke his left paw at the lake.", "Poor Bello.")
+    two = talk("after")
+    two.turn("Which paw did my dog break?", "You live in Rome, and Bello broke his left paw.")
+    assert "left paw at the lake" in two.sent
+    assert texts(alice, session="after") == ["Which paw did my dog break?"]
+    assert texts(alice, "fact", session="after") == []

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from offprompt.errors import OffpromptError
+from offprompt.errors import BackendError, OffpromptError
 from offprompt.protocols import apply
 from offprompt.records import (
     MAX_MEMORY_CHARS,
@@ -73,6 +73,7 @@ class Capture:
                  and come back if it returns to them. Profile slots stay until something else is said.
     Never        system text, documents, receipts, what was shown or recalled, nor the answer to it; tools' results with
                  `capture_tools` only.
+    Speaker      the name that the client gives a user's message, redacted.
     Trust        the user's words are the user's in any turn; the model's are a tool's where a tool's output stood.
     """
 
@@ -94,16 +95,27 @@ class Capture:
         """What became of the turns that are over and not captured yet; a trouble is among the turn's warnings.
 
         Trouble of store or embedder raises nothing: a reply that was paid for is worth more than its memory.
+        Uses     of what was recalled in the turn are stored with it, or alone where nothing is captured.
         """
         target = captured_scope(self.scope)
-        if self.what == "off" or target is None or not record.tail:
-            return ()
         try:
+            if self.what == "off" or target is None or not record.tail:
+                return ()
             return self._run(turn, record, conversation, target)
         except OffpromptError as exc:
             log.warning("a turn of session %r was not captured: %s", self.scope.session, exc)
             turn.warnings.append(f"{LATER}: {exc}")
             return ()
+        finally:
+            if not record.open:
+                self._store_uses()
+
+    def _store_uses(self) -> None:
+        """Store the uses that wait; where the store takes none they wait for the next write, which says why."""
+        try:
+            self.kit.memories.flush()
+        except BackendError as exc:
+            log.warning("uses of memories wait in session %r: %s", self.scope.session, exc)
 
     def _run(
         self, turn: Turn, record: SessionRecord, conversation: Conversation, target: Scope
@@ -132,11 +144,13 @@ class Capture:
         rules = (self.options.derive or self.kit.settings.derive) == "rules"
         for entry in past.users:
             text = own_words(turn, dict(entry.message)).strip()[:MAX_MEMORY_CHARS]
+            name = entry.message.get("name")
             if text:
                 yield Said(
                     text,
                     "episode",
                     "user",
+                    self.kit.memories.redacted(name) if isinstance(name, str) else "",
                     session=self.scope.session or "",
                     order=PLACES * entry.turn,
                     at=entry.at,

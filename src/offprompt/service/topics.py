@@ -27,15 +27,22 @@ class Topics:
 
     def __init__(self) -> None:
         self._ids: dict[str, dict[str, set[str]]] = {}
+        self._named: dict[str, set[str]] = {}
 
     def add(self, memory: Memory) -> None:
         """Take in a memory; one without an attribute is none of these."""
         if memory.attribute:
             own = self._ids.setdefault(memory.subject, {})
+            if memory.subject == memory.speaker.casefold():
+                self._named.setdefault(memory.subject, set()).add(memory.memory_id)
             own.setdefault(_base(memory), set()).add(memory.memory_id)
 
     def remove(self, memory: Memory) -> None:
         """Take a memory out."""
+        named = self._named.get(memory.subject, set())
+        named.discard(memory.memory_id)
+        if not named:
+            self._named.pop(memory.subject, None)
         own = self._ids.get(memory.subject, {})
         ids = own.get(_base(memory), set())
         ids.discard(memory.memory_id)
@@ -47,6 +54,7 @@ class Topics:
     def asked(self, question: str) -> Mapping[str, str]:
         """The facts that the question asks for by what they are about, each with why; see `asking.asked_for`.
 
+        "I"      the user; and where all who spoke of themselves by name are one, that one.
         Rule     the same words as for slots, with whom it asks about turned to "I": "where does she live", 他住哪 and
                  "where does Jack live" are "where do I live" of the user, and of Jack.
         Cost     O(subjects named in the question, and their attributes).
@@ -54,6 +62,8 @@ class Topics:
         found: dict[str, str] = {}
         for subject, own in self._ids.items():
             text = _turned(question, subject)
+            if text is None and [*self._named] == [subject]:
+                text = _turned(question, USER)
             if text is None:
                 continue
             for attribute, why in asked_for(text, dict.fromkeys(own, ())).items():
