@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from offprompt.errors import HandleError, NameInvalidError
 from offprompt.records import Json, as_dict, as_list, clean_name, fold_name, text_of
+from offprompt.wire.pointers import key_of
 
 JOINER: Final = "\u2060"
 MAX_BODY_CHARS: Final = 1200
@@ -187,7 +188,7 @@ def at_pointer(value: Json, pointer: str) -> Looked:
         return Looked("not_found")
     current: object = value
     for step in pointer[1:].split("/"):
-        key = step.replace("~1", "/").replace("~0", "~")
+        key = key_of(step)
         members, items = as_dict(current), as_list(current)
         if members is not None and key in members:
             current = members[key]

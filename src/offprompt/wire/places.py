@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from offprompt.errors import UsageError
 from offprompt.records import Place
 from offprompt.wire.handles import find_handles
+from offprompt.wire.pointers import step_of
 
 MAX_CHARS: Final = 256
 DEFAULT_PORTS: Final = {"http": 80, "ws": 80, "https": 443, "wss": 443}
@@ -53,7 +54,7 @@ def clean_place(tool: object, argument: object, host: object = "") -> Place:
         if not value.isprintable() or value != value.strip():
             raise UsageError(f"{what}={value!r} of a place has control characters or spaces at its ends")
     own, at, named = str(tool), str(argument), str(host)
-    pointer = at if at.startswith("/") else "/" + _step(at)
+    pointer = at if at.startswith("/") else "/" + step_of(at)
     found = _host(named, None) if named else ""
     if named and not found:
         raise UsageError(
@@ -181,7 +182,7 @@ def _strings(arguments: str) -> Iterator[tuple[str, str]]:
         if isinstance(value, str):
             yield pointer, value
         elif isinstance(value, _Pairs):
-            open_ones += [(f"{pointer}/{_step(key)}", item) for key, item in value.items]
+            open_ones += [(f"{pointer}/{step_of(key)}", item) for key, item in value.items]
         elif isinstance(value, list):
             open_ones += [(f"{pointer}/{at}", item) for at, item in enumerate(value)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
@@ -204,7 +205,3 @@ def _texts(value: Any, *, url_named: bool) -> Iterator[_Text]:
 def _says_url(key: str) -> bool:
     words = _WORD.findall(key)
     return key.endswith(URL_ENDINGS) or any(word.casefold() in URL_NAMES for word in (key, *words[-1:]))
-
-
-def _step(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")

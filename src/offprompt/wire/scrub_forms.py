@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from offprompt.records import Json, as_dict, as_list, canonical, compact
+from offprompt.wire.pointers import leaves
 from offprompt.wire.thresholds import doubled
 
 WORD_CHARS: Final = 3
@@ -108,16 +109,8 @@ def _spellings(text: str) -> set[str]:
 
 def _parts(value: Json) -> Iterator[tuple[str, str | float]]:
     """The texts and numbers in a JSON value that are looked for by themselves, with their pointers."""
-    waiting: list[tuple[str, object]] = [("", value)]
-    while waiting:
-        pointer, part = waiting.pop()
-        members, items = as_dict(part), as_list(part)
-        if members is not None:
-            keys = ((key.replace("~", "~0").replace("/", "~1"), item) for key, item in members.items())
-            waiting += [(f"{pointer}/{key}", item) for key, item in keys]
-        elif items is not None:
-            waiting += [(f"{pointer}/{at}", item) for at, item in enumerate(items)]
-        elif isinstance(part, str):
+    for pointer, part in leaves(value):
+        if isinstance(part, str):
             if doubled(part.strip()) >= ANYWHERE_CHARS:
                 yield pointer, part
         elif (

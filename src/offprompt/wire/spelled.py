@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from offprompt.errors import NameInvalidError
-from offprompt.records import Json, as_dict, as_list, text_of
+from offprompt.records import Json, text_of
 from offprompt.wire.handles import MAX_BODY_CHARS, format_handle
 from offprompt.wire.leaks import LeakIndex
+from offprompt.wire.pointers import leaves
 from offprompt.wire.thresholds import provable
 
 NAMELESS = "[value]"
@@ -73,14 +74,6 @@ def handle_or_mark(name: str, pointer: str = "") -> str:
 
 def _parts(value: Json) -> Iterator[tuple[str, str]]:
     """The texts and numbers in a JSON value that are long enough to be looked for, with their pointers."""
-    waiting: list[tuple[str, object]] = [("", value)]
-    while waiting:
-        pointer, part = waiting.pop()
-        members, items = as_dict(part), as_list(part)
-        if members is not None:
-            keys = ((key.replace("~", "~0").replace("/", "~1"), item) for key, item in members.items())
-            waiting += [(f"{pointer}/{key}", item) for key, item in keys]
-        elif items is not None:
-            waiting += [(f"{pointer}/{at}", item) for at, item in enumerate(items)]
-        elif pointer and isinstance(part, (str, int, float)) and provable(text := text_of(part)):
+    for pointer, part in leaves(value):
+        if pointer and isinstance(part, (str, int, float)) and provable(text := text_of(part)):
             yield pointer, text
