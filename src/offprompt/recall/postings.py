@@ -98,10 +98,6 @@ class Postings:
             times = np.concatenate([times, np.array(more_times, np.float32)])
         return TermHits(rows, times, int(self._holders[number]))
 
-    def terms_of(self, row: int) -> Ints:
-        """The numbers of a row's terms, as `add` got them."""
-        return self._terms_of[row]
-
     def keep(self, rows: Ints) -> None:
         """Keep only these rows, numbered anew in the order given."""
         counts, all_rows, ids = self._everything()
