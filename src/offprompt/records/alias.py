@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from offprompt.records.memory import MemoryOp
+from offprompt.records.memory_ops import MemoryOp
 from offprompt.records.ops import SlotOp
 
 
