@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from offprompt.errors import UsageError
 from offprompt.records import Message, as_dict, as_list
+from offprompt.wire._system import SYSTEM_ROLES
 from offprompt.wire.shapes import Kind, TextMap
 
 OUTPUT: Final = "output"
 CALL: Final = "function_call"
 RESULT_END: Final = "_output"
-SYSTEM_ROLES: Final = ("system", "developer")
 READ_FIELDS: Final = ("text", "stdout", "stderr")
 TEXT_FIELDS: Final = (*READ_FIELDS, "refusal")
 PARSED: Final = ("parsed", "parsed_arguments")

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from offprompt.errors import UsageError
 from offprompt.records import Message, Usage, as_dict, as_list, canonical
+from offprompt.wire._system import SYSTEM_ROLES, parted_system, with_head
 from offprompt.wire.payload import (
     checked,
     comparable,
@@ -22,7 +23,6 @@ from offprompt.wire.payload import (
 from offprompt.wire.shapes import Call, Kind, Outgoing, Placement, RawReply, Result, TextMap, ToolSpec, Wire
 
 KEPT: Final = ("role", "content", "tool_calls", "name", "refusal")
-SYSTEM_ROLES: Final = ("system", "developer")
 THINKING_KEYS: Final = ("reasoning_details", "thinking_blocks")
 
 
@@ -46,9 +46,7 @@ class OpenAIChat:
 
     def split_system(self, messages: Sequence[Message], system: str) -> tuple[list[Message], list[Message]]:
         """See `Shape`."""
-        count = next((at for at, each in enumerate(messages) if each.get("role") not in SYSTEM_ROLES), len(messages))
-        own: list[Message] = [{"role": "system", "content": system}] if system else []
-        return own + list(messages[:count]), list(messages[count:])
+        return parted_system(messages, system)
 
     def kind(self, message: Message) -> Kind:
         """See `Shape`.
@@ -156,16 +154,7 @@ class OpenAIChat:
 
     def request(self, outgoing: Outgoing) -> dict[str, Any]:
         """See `Shape`. The head stands behind the client's last system text, in the same message."""
-        system = list(outgoing.system)
-        if outgoing.head and not system:
-            system = [{"role": "system", "content": outgoing.head}]
-        elif outgoing.head:
-            last = system[-1]
-            content = last.get("content")
-            if isinstance(content, str):
-                system[-1] = {**last, "content": f"{content}\n\n{outgoing.head}"}
-            else:
-                system[-1] = {**last, "content": [*(as_list(content) or []), {"type": "text", "text": outgoing.head}]}
+        system = with_head(outgoing.system, outgoing.head, "text")
         request: dict[str, Any] = {"messages": [*system, *outgoing.messages]}
         if outgoing.model:
             request = {"model": outgoing.model, **request}

@@ -10,7 +10,6 @@ from offprompt.records import MEMORY_ACTIONS, Message, Usage, as_dict, as_list, 
 from offprompt.wire._chunks import read_object
 from offprompt.wire._response_items import (
     OUTPUT,
-    SYSTEM_ROLES,
     check_item,
     field_of,
     is_call,
@@ -22,6 +21,7 @@ from offprompt.wire._response_items import (
     unparsed,
     without_nulls,
 )
+from offprompt.wire._system import parted_system, with_head
 from offprompt.wire.payload import comparable, distinct, error_text, loaded, number, plain, repaired
 from offprompt.wire.shapes import Call, Kind, Outgoing, Placement, RawReply, Result, TextMap, ToolSpec, Wire
 
@@ -72,9 +72,7 @@ class OpenAIResponses:
 
     def split_system(self, messages: Sequence[Message], system: str) -> tuple[list[Message], list[Message]]:
         """See `Shape`."""
-        count = next((at for at, each in enumerate(messages) if each.get("role") not in SYSTEM_ROLES), len(messages))
-        own: list[Message] = [{"role": "system", "content": system}] if system else []
-        return own + list(messages[:count]), list(messages[count:])
+        return parted_system(messages, system)
 
     def kind(self, message: Message) -> Kind:
         """See `Shape`."""
@@ -164,14 +162,7 @@ class OpenAIResponses:
 
     def request(self, outgoing: Outgoing) -> dict[str, Any]:
         """See `Shape`. The head stands behind the client's last system text; `instructions` stay the client's own."""
-        system = list(outgoing.system)
-        if outgoing.head and not system:
-            system = [{"role": "system", "content": outgoing.head}]
-        elif outgoing.head:
-            last = system[-1]
-            content = last.get("content")
-            joined = f"{content}\n\n{outgoing.head}" if isinstance(content, str) else None
-            system[-1] = {**last, "content": joined or [*parts_in(last), _part(outgoing.head)]}
+        system = with_head(outgoing.system, outgoing.head, "input_text")
         items = [item for message in outgoing.messages for item in self.spread(message)]
         request: dict[str, Any] = {"input": [*system, *items]}
         if outgoing.model:
