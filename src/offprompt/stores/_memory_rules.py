@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -29,6 +30,7 @@ TEXTS: Final = (
     "session",
     "subject",
     "attribute",
+    "ends",
     "gist",
     "rule",
     "quote",
@@ -124,6 +126,12 @@ def is_alike(there: Memory, new: Memory) -> bool:
     return there.state == "live" and same == (new.scope, new.kind, new.subject, new.attribute)
 
 
+def is_said_again(there: Memory, new: Memory) -> bool:
+    """Whether a statement that a newer one has replaced comes again as it was, of the same time."""
+    same = (there.digest, there.happened_at, there.trust)
+    return there.state == "superseded" and same == (new.digest, new.happened_at, new.trust)
+
+
 def merged(there: Memory, new: Memory, now: float) -> Memory:
     """A memory that was added once more."""
     ends = [there.expires_at, new.expires_at]
@@ -151,20 +159,40 @@ def rank_of(memory: Memory) -> tuple[bool, float, int, str]:
 
 
 def chained(facts: Sequence[Memory]) -> list[Memory]:
-    """Those of the facts of one attribute whose state changes, with their new one."""
+    """Those of the facts of one attribute whose state changes, with their new one.
+
+    What only says that another value holds no more than the one that holds is superseded at once, whatever its time.
+    """
     ordered = sorted(facts, key=lambda fact: (rank_of(fact), fact.memory_id))
+    newer: dict[str, Memory] = {}
+    holds: Memory | None = None
+    for fact in ordered:
+        if holds is not None and _ends_another(fact, holds):
+            newer[fact.memory_id] = holds
+            continue
+        if holds is not None:
+            newer[holds.memory_id] = fact
+        holds = fact
     changed: list[Memory] = []
-    for at, fact in enumerate(ordered):
+    for fact in ordered:
         if fact.state not in ("live", "superseded"):
             continue
-        newer = ordered[at + 1] if at + 1 < len(ordered) else None
-        if newer is None:
+        if (by := newer.get(fact.memory_id)) is None:
             now = replace(fact, state="live", state_at=None, superseded_by="")
         else:
-            now = replace(fact, state="superseded", state_at=newer.happened_at, superseded_by=newer.memory_id)
+            now = replace(fact, state="superseded", state_at=by.happened_at, superseded_by=by.memory_id)
         if now != fact:
             changed.append(now)
     return changed
+
+
+def _ends_another(ending: Memory, statement: Memory) -> bool:
+    """Whether an ending is of a value that the statement does not name as a word."""
+    if not ending.ends or statement.ends:
+        return False
+    value, text = ending.ends.casefold(), f"{statement.text}\n{statement.gist}".casefold()
+    pattern = re.escape(value)
+    return not re.search(rf"(?<![^\W_]){pattern}(?![^\W_])" if value.isascii() else pattern, text)
 
 
 def updated(op: UpdateMemory, memory: Memory | None, now: float) -> Memory:
@@ -192,7 +220,7 @@ def updated(op: UpdateMemory, memory: Memory | None, now: float) -> Memory:
     }
     changes |= {name: getattr(op, name) for name in ("event_at", "expires_at") if getattr(op, name) is not DEFAULT}
     if op.text is not None and op.text != memory.text:
-        changes |= {"text": checked_text(op.text), "digest": op.digest, "gist": "", "quote": ""}
+        changes |= {"text": checked_text(op.text), "digest": op.digest, "ends": "", "gist": "", "quote": ""}
     if op.metadata is not None:
         joined = {**memory.metadata, **op.metadata}
         changes["metadata"] = checked_metadata({name: value for name, value in joined.items() if value is not None})

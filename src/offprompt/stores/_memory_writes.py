@@ -53,6 +53,8 @@ def _twin(table: MemoryTable, op: AddMemory, memory: Memory, now: float) -> Memo
         return None
     near = (table.load(memory.scope.app, memory_id) for memory_id in op.similar)
     rows = [*table.by_digest(memory), *(row for row in near if row is not None and rules.is_alike(row, memory))]
+    if memory.attribute and not rows:
+        rows = [row for row in table.by_attribute(memory) if rules.is_said_again(row, memory)]
     return next((row for row in rows if not rules.is_over(row, now)), None)
 
 
@@ -61,8 +63,10 @@ def _merge(table: MemoryTable, twin: Memory, memory: Memory, now: float) -> tupl
     table.change(joined)
     table.note(joined, version_of(joined, "merged", now, memory.actor))
     replaced = chain(table, joined, now)
-    done = Added("merged", table.load(twin.scope.app, twin.memory_id), replaced, f"{twin.memory_id} says the same")
-    return done, f"merged, {joined.repeats + 1} times now"
+    stored, counted = table.load(twin.scope.app, twin.memory_id), f"merged, {joined.repeats + 1} times now"
+    if joined.state == "superseded":
+        return Added("superseded", stored, replaced, f"{joined.superseded_by} is newer"), counted
+    return Added("merged", stored, replaced, f"{twin.memory_id} says the same"), counted
 
 
 def _insert(table: MemoryTable, op: AddMemory, memory: Memory, now: float) -> tuple[Added, str]:

@@ -38,6 +38,7 @@ PLACES = st.lists(
     min_size=1,
     max_size=6,
 )
+ENDINGS = st.lists(st.tuples(st.sampled_from(["Rome", "Oslo", "上海"]), st.integers(5, 8)), max_size=2)
 UNFIT = [HealthCheck.differing_executors, HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 _users = itertools.count()
 
@@ -150,6 +151,19 @@ class MemoryAdds(Suite):
         assert (late.outcome, late.replaced) == ("superseded", ())
         assert texts(store) == ["lives in Oslo"]
 
+    def test_an_older_statement_that_comes_again_is_counted(self, store: MemoryStore) -> None:
+        rome = home(store, "Rome", 10).memory
+        home(store, "Oslo", 20)
+        again = home(store, "Rome", 10)
+        assert rome is not None
+        assert again.memory is not None
+        assert (again.outcome, again.memory.memory_id, again.memory.repeats) == ("superseded", rome.memory_id, 1)
+        for other in (home(store, "Rome", 15), home(store, "Rome", 10, trust="tool")):
+            assert other.memory is not None
+            assert other.memory.memory_id != rome.memory_id
+        assert home(store, "Rome", 30).outcome == "added"
+        assert texts(store) == ["lives in Rome"]
+
     def test_only_what_is_contradicted_is_touched(self, store: MemoryStore) -> None:
         home(store, "Rome", 10)
         add(store, "works in Rome", subject="user", attribute="work", event_at=1.0)
@@ -159,6 +173,15 @@ class MemoryAdds(Suite):
         home(store, "Oslo", 20)
         assert texts(store) == ["works in Rome", "Jack lives in Rome", "Rome is warm", "lives in Oslo"]
         assert texts(store, BOB) == ["lives in Rome"]
+
+    def test_what_ends_another_value_touches_nothing(self, store: MemoryStore) -> None:
+        home(store, "Rome", 10)
+        home(store, "Oslo", 20)
+        late = home(store, "Rome no longer", 30, ends="Rome")
+        assert (late.outcome, late.replaced) == ("superseded", ())
+        assert texts(store) == ["lives in Oslo"]
+        oslo = home(store, "Oslo no longer", 40, ends="oslo")
+        assert (oslo.outcome, texts(store)) == ("added", ["lives in Oslo no longer"])
 
     def test_a_tool_cannot_replace_what_the_user_said(self, store: MemoryStore) -> None:
         home(store, "Rome", 10)
@@ -177,13 +200,17 @@ class MemoryAdds(Suite):
         assert texts(store) == ["lives in Kyiv"]
 
     @settings(max_examples=40, deadline=None, suppress_health_check=UNFIT)
-    @given(PLACES, st.randoms(use_true_random=False))
-    def test_the_order_of_arrival_does_not_matter(self, store: MemoryStore, said: Any, chance: Any) -> None:
+    @given(PLACES, ENDINGS, st.randoms(use_true_random=False))
+    def test_the_order_of_arrival_does_not_matter(
+        self, store: MemoryStore, places: Any, endings: Any, chance: Any
+    ) -> None:
+        said = [(place, at, trust, "") for place, at, trust in places]
+        said += [(f"{place} no longer", at, "user", place) for place, at in endings]
         live: list[list[tuple[str, str]]] = []
         for _ in range(3):
             scope = Scope(user=f"order{next(_users)}")
-            for place, at, trust in said:
-                home(store, place, at, scope=scope, trust=trust)
+            for place, at, trust, ends in said:
+                home(store, place, at, scope=scope, trust=trust, ends=ends)
             live.append([(memory.text, memory.trust) for memory in found(store, scope)])
             chance.shuffle(said)
         assert len(live[0]) == 1
