@@ -33,7 +33,8 @@ from offprompt.records import (
     Scope,
     UpdateMemory,
 )
-from offprompt.service.exchange import Imported, export_file, import_file
+from offprompt.service.exporting import export_file
+from offprompt.service.importing import Imported, import_file
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_family import mend_profile, with_derived
 from offprompt.service.memory_index import Within
@@ -316,7 +317,7 @@ class Memories:
     def import_file(
         self, path: str | os.PathLike[str], *, rescope: bool = False, derive: Literal["rules", "none"] = "rules"
     ) -> Imported:
-        """Store what a file holds: our export, one of mem0, or a chat log; see `exchange.import_file`."""
+        """Store what a file holds: our export, one of mem0, or a chat log; see `importing.import_file`."""
         checked_choice("derive", derive, ("rules", "none"))
         return import_file(self._kit, self.scope, Path(path), rescope=rescope, derive=derive == "rules")
 

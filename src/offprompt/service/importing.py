@@ -1,49 +1,36 @@
-"""Memories out to a file and in again: our own lines, exports of mem0, and chat logs of all forms that replay reads."""
+"""Memories in from a file: our own lines, exports of mem0, and chat logs of all forms that replay reads."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from offprompt.errors import OffpromptError, UsageError
-from offprompt.protocols import apply, run
+from offprompt.protocols import apply
 from offprompt.records import (
     AddMemory,
     GetMemories,
-    Json,
-    ListMemories,
-    ListSecrets,
     Memory,
-    MemoryQuery,
-    MemoryState,
     Scope,
     UpdateMemory,
     as_dict,
     as_list,
-    compact,
 )
+from offprompt.service.exporting import FORMAT, MADE_ANEW, VERSION
 from offprompt.service.indexing import index_texts
-from offprompt.service.memory_index import Within
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.memory_values import moment
 from offprompt.service.remembering import Marks, Rememberer, Said, digest_of
 from offprompt.service.replay.logged import Problem
 from offprompt.service.replay.readers import read_conversations
-from offprompt.service.scrubber import Scrubber, map_arguments
-from offprompt.service.turn import NAME_ROOM
 
-FORMAT: Final = "offprompt-memories"
-VERSION: Final = 1
 BATCH: Final = 200
 MAX_HEAD_BYTES: Final = 10_000
-STATES: Final[tuple[MemoryState, ...]] = ("live", "superseded", "archived")
-MADE_ANEW: Final = ("superseded_by", "revision", "digest", "state_at")
 
 
 @dataclass(slots=True)
@@ -53,52 +40,6 @@ class Imported:
     added: int = 0
     known: int = 0
     refused: list[Problem] = field(default_factory=list[Problem])
-
-
-def export_file(kit: MemoryKit, scope: Scope, path: Path, within: Within, *, secrets: bool = False) -> int:
-    """Write the lines of `exported` to a new file that only its owner may read; returns how many memories.
-
-    Raises   UsageError if the file is there or cannot be written, BackendError if the store fails; then there is none.
-    """
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as exc:
-        raise UsageError(f"{path} cannot be written: {exc.strerror or exc}; give a path that is free") from exc
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            return sum(1 for line in exported(kit, scope, within, secrets=secrets) if file.write(line + "\n")) - 1
-    except BaseException as exc:
-        path.unlink(missing_ok=True)
-        if isinstance(exc, OSError):
-            raise UsageError(f"{path} cannot be written: {exc.strerror or exc}; free space, or give another") from exc
-        raise
-
-
-def exported(kit: MemoryKit, scope: Scope, within: Within, *, secrets: bool = False) -> Iterator[str]:
-    """One JSON text a line: a head, then the memories in order of creation; what was forgotten is left out.
-
-    secrets  values of `never` slots as they are; else handles stand in their place, however they are spelled.
-    Cost     O(memories); one page of them is held at a time.
-    """
-    hiders: dict[Scope, Callable[[str], str]] = {}
-    yield compact({"format": FORMAT, "version": VERSION, "scope": _ids(scope)})
-    query = MemoryQuery(scope, within, states=STATES, limit=BATCH)
-    while rows := apply(kit.memories, ListMemories(query)):
-        for row in rows:
-            record = {name: value for name, value in asdict(row).items() if name not in MADE_ANEW and name != "scope"}
-            line = compact({**record, "tags": list(row.tags), "scope": _ids(row.scope)})
-            if not secrets and row.scope not in hiders:
-                hiders[row.scope] = _hider(kit, row.scope)
-            yield line if secrets else map_arguments(line, hiders[row.scope])
-        query = replace(query, after=rows[-1].memory_id)
-
-
-def _hider(kit: MemoryKit, scope: Scope) -> Callable[[str], str]:
-    """Puts handles in place of the secrets that the scope knows."""
-    hidden: dict[str, Json] = {}
-    for name, value in run(kit.slots.slots, ListSecrets(scope.inherited())):
-        hidden[name if name not in hidden else f"{name[:NAME_ROOM]}.v{len(hidden) + 1}"] = value
-    return Scrubber(hidden, {}).hide if hidden else str
 
 
 def import_file(kit: MemoryKit, scope: Scope, path: Path, *, rescope: bool = False, derive: bool = True) -> Imported:
@@ -233,9 +174,9 @@ def _store(kit: MemoryKit, memories: Sequence[Memory], done: Imported, path: Pat
     clean = [
         replace(
             one,
-            text=kit.redacted(one.text)[0],
-            gist=kit.redacted(one.gist)[0],
-            quote=kit.redacted(one.quote)[0],
+            text=kit.clean(one.text),
+            gist=kit.clean(one.gist),
+            quote=kit.clean(one.quote),
             speaker=kit.clean(one.speaker),
             tags=tuple(map(kit.clean, one.tags)),
             metadata=kit.clean(one.metadata),
@@ -329,7 +270,3 @@ def _table(line: str) -> dict[str, Any] | None:
         return as_dict(json.loads(line))
     except (ValueError, RecursionError):
         return None
-
-
-def _ids(scope: Scope) -> dict[str, str]:
-    return {kind: value for kind in ("app", "user", "agent") if (value := getattr(scope, kind)) is not None}
