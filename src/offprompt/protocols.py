@@ -213,7 +213,8 @@ class MemoryStore(Protocol):
     Supersede  of the facts with one (scope, subject, attribute), both not empty, only the greatest by (trust user
                before tool, happened_at, order, digest) may be live after an add; each other live one is superseded by
                the next greater, at that one's happened_at. So the order of arrival does not matter. A hidden or
-               archived one that is the greatest leaves none live: what it replaced does not come back.
+               archived one that is the greatest leaves none live: what it replaced does not come back. One that
+               only `ends` another value than the statement before it in that order names is superseded by that one.
     Update     text or metadata changed: version up by one. if_version differs, or trust `tool` over `user`:
                ConflictError. Not there, hidden or superseded: NotFoundError. What changed is as if added anew for the
                facts of its subject and attribute. archived: True takes it out of recall, False brings it back.

@@ -34,7 +34,8 @@ class Memory:
     role, speaker, session, order  of the turn that it is, or was derived from: who said it, by role and name, in which
                  session, as which message of it (-1: none). Its scope is without the session.
     subject, attribute  of a fact: who it is about, and what of them. Of one (scope, subject, attribute) only the newest
-                 statement is live. Both empty: nothing supersedes it.
+                 statement is live. Both empty: nothing supersedes it. ends: the value that holds no more, where it
+                 says only that ("I no longer live in Porto"): it touches no statement of another value.
     gist         the text once more, as a rule understood it, in a sentence that stands for itself; recall reads both.
     rule, quote  of a derived fact: the rule that found it, and the words that carry it. source_id: the memory of the
                  turn, if that is stored.
@@ -56,6 +57,7 @@ class Memory:
     order: int = -1
     subject: str = ""
     attribute: str = ""
+    ends: str = ""
     gist: str = ""
     rule: str = ""
     quote: str = ""

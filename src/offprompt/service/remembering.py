@@ -103,7 +103,7 @@ class Rememberer:
         found = derive(turns, now)
         drafts: list[_Draft] = []
         for at, (one, taken) in enumerate(clean):
-            own = [fact for fact in found if fact.quotes and fact.quotes[0].turn_id == str(at)]
+            own = _last_words([fact for fact in found if fact.quotes and fact.quotes[0].turn_id == str(at)])
             drafts += self._drafts(one, taken, own, marks, now)
         return self._stored(drafts, marks)
 
@@ -167,9 +167,17 @@ class Rememberer:
         return told
 
 
+def _last_words(facts: Sequence[Derived]) -> list[Derived]:
+    """The facts of one text; of statements that replace each other the last one, as all have one time."""
+    last = {(fact.subject, fact.key): fact for fact in facts if fact.effect == "replaces"}
+    return [fact for fact in facts if fact.effect != "replaces" or last[fact.subject, fact.key] is fact]
+
+
 def _topic(fact: Derived, memory: Memory) -> dict[str, Any]:
     """What a derived fact says of a memory: whose, what, when."""
     topic: dict[str, Any] = {"subject": fact.subject.casefold(), "attribute": fact.key}
+    if fact.effect == "ends":
+        topic["ends"] = fact.value
     if fact.event_at is not None:
         topic |= {"event_at": fact.event_at, "precision": fact.precision}
     return topic | {"importance": max(memory.importance, 0.8)} if fact.policy == "card" else topic
