@@ -6,11 +6,16 @@ import io
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from offprompt.cli.call import Call
 from offprompt.cli.errors import corrected, quoted
 from offprompt.errors import UsageError
+from offprompt.records import Within
+
+WithinOption = Annotated[Within, typer.Option(help="This scope, what it inherits, or all below it.")]
 
 
 def text_given(call: Call, what: str, value: str | None, file: Path | None) -> str:

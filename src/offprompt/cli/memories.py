@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
 import typer
 
 from offprompt.cli import memory_files, memory_text, slots
 from offprompt.cli.call import Call, command
 from offprompt.cli.errors import corrected, quoted
-from offprompt.cli.given import parsed, scope_words, stdin_text, text_given
+from offprompt.cli.given import WithinOption, parsed, scope_words, stdin_text, text_given
 from offprompt.cli.render import seconds_of
 from offprompt.errors import NotFoundError, UsageError
 from offprompt.records import DEFAULT, MEMORY_KINDS, Default, MemoryKind, MemoryState, as_dict
@@ -28,9 +28,6 @@ File = Annotated[Path | None, typer.Option(help="Read the text from this file.")
 Metadata = Annotated[str | None, typer.Option(help="A JSON object that filters may ask about.")]
 Tags = Annotated[list[str] | None, typer.Option(help="A tag; may be repeated.")]
 Importance = Annotated[float | None, typer.Option(help="0 to 1.")]
-Within = Annotated[
-    Literal["exact", "inherit", "subtree"], typer.Option(help="This scope, what it inherits, or all below it.")
-]
 Filter = Annotated[str | None, typer.Option("--filter", help="A JSON object of conditions.")]
 Since = Annotated[str | None, typer.Option(help="Happened at this time or after.")]
 Until = Annotated[str | None, typer.Option(help="Happened before this time.")]
@@ -79,7 +76,7 @@ def recall(
     query: Annotated[str, typer.Argument(help="The question; `-` reads it from stdin.")],
     *,
     top: Annotated[int | None, typer.Option(help="At most so many.")] = None,
-    within: Within = "inherit",
+    within: WithinOption = "inherit",
     filter_: Filter = None,
     since: Since = None,
     until: Until = None,
@@ -116,7 +113,7 @@ def list_(
     filter_: Filter = None,
     since: Since = None,
     until: Until = None,
-    within: Within = "inherit",
+    within: WithinOption = "inherit",
     limit: Annotated[int, typer.Option(help="At most so many.")] = 100,
     cursor: Annotated[str, typer.Option(help="Where the page begins: what the page before said.")] = "",
 ) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import typer
 
 from offprompt.cli.call import Call, command
 from offprompt.cli.errors import spoken
+from offprompt.cli.given import WithinOption
 from offprompt.cli.render import table
 
 NOTHING_TAKEN: Final = 2
@@ -19,9 +20,7 @@ def export(
     call: Call,
     target: Annotated[Path, typer.Argument(help="The file to write, JSON Lines; it must not be there.")],
     *,
-    within: Annotated[
-        Literal["exact", "inherit", "subtree"], typer.Option(help="This scope, what it inherits, or all below it.")
-    ] = "subtree",
+    within: WithinOption = "subtree",
     secrets: Annotated[bool, typer.Option("--secrets", help="Secrets that memories quote too.")] = False,
 ) -> None:
     """Write memories to a file; what was forgotten is left out."""

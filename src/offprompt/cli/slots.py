@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import typer
 
 from offprompt.cli import guards
 from offprompt.cli.call import Call, command
 from offprompt.cli.errors import corrected, quoted
-from offprompt.cli.given import file_text, parsed, scope_words, text_given
+from offprompt.cli.given import WithinOption, file_text, parsed, scope_words, text_given
 from offprompt.cli.render import moment, scope_json, seconds_of, shortened, slot_json, table, version_json
 from offprompt.errors import NotFoundError, UsageError
 from offprompt.records import DEFAULT, Default, Policy, Slot, as_dict, text_of
@@ -106,9 +106,7 @@ def list_(
     tag: Annotated[list[str] | None, typer.Option(help="Only with this tag; may be repeated.")] = None,
     since: Annotated[str | None, typer.Option(help="Updated at this time or after.")] = None,
     until: Annotated[str | None, typer.Option(help="Updated before this time.")] = None,
-    within: Annotated[
-        Literal["exact", "inherit", "subtree"], typer.Option(help="This scope, what it inherits, or all below it.")
-    ] = "inherit",
+    within: WithinOption = "inherit",
     forgotten: Annotated[bool, typer.Option("--forgotten", help="What was forgotten instead.")] = False,
 ) -> None:
     """List slots by name, without their values."""

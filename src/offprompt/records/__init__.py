@@ -55,7 +55,7 @@ from offprompt.records.ops import (
     SweepSlots,
 )
 from offprompt.records.recall import Hit, MemoryPage, Recalled, Remembered
-from offprompt.records.scope import Scope
+from offprompt.records.scope import WITHIN, Scope, Within
 from offprompt.records.session import Body, Head, JournalEntry, SessionChange, SessionRecord
 from offprompt.records.slot import (
     DEFAULT,
@@ -82,6 +82,7 @@ __all__ = [
     "MEMORY_STATES",
     "POLICIES",
     "RULES",
+    "WITHIN",
     "Action",
     "AddMemory",
     "AddOutcome",
@@ -159,6 +160,7 @@ __all__ = [
     "Usage",
     "UseMemories",
     "UserOf",
+    "Within",
     "as_dict",
     "as_list",
     "canonical",

@@ -6,9 +6,14 @@ import unicodedata
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from offprompt.errors import ScopeError
+
+Within: TypeAlias = Literal["exact", "inherit", "subtree"]
+"""Where a question looks: this scope only, the scopes that it inherits, every scope with all its ids."""
+
+WITHIN: Final[tuple[Within, ...]] = ("exact", "inherit", "subtree")
 
 MAX_ID_BYTES = 256
 SCOPE_IDS = ("user", "agent", "session")

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from offprompt.errors import NameInvalidError
 from offprompt.records.json import Json
-from offprompt.records.scope import Scope
+from offprompt.records.scope import Scope, Within
 
 Policy: TypeAlias = Literal["never", "by_handle", "when_asked", "card"]
 """What the model sees of a slot; see the table in docs/concepts.md."""
@@ -184,7 +184,7 @@ class SlotQuery:
     """
 
     scope: Scope
-    within: Literal["exact", "inherit", "subtree"] = "inherit"
+    within: Within = "inherit"
     names: str | None = None
     tags: tuple[str, ...] = ()
     since: float | None = None

@@ -10,8 +10,7 @@ from typing import Final
 
 from offprompt.errors import UsageError
 from offprompt.protocols import apply, run
-from offprompt.records import Json, ListMemories, ListSecrets, MemoryQuery, MemoryState, Scope, compact
-from offprompt.service.memory_index import Within
+from offprompt.records import Json, ListMemories, ListSecrets, MemoryQuery, MemoryState, Scope, Within, compact
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.scrubber import Scrubber, map_arguments
 from offprompt.service.turn import NAME_ROOM

@@ -15,6 +15,7 @@ from offprompt.records import (
     DEFAULT,
     MEMORY_KINDS,
     MEMORY_STATES,
+    WITHIN,
     Default,
     EraseMemories,
     ForgetMemories,
@@ -32,12 +33,12 @@ from offprompt.records import (
     RestoreMemories,
     Scope,
     UpdateMemory,
+    Within,
 )
 from offprompt.service.exporting import export_file
 from offprompt.service.importing import Imported, import_file
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_family import mend_profile, with_derived
-from offprompt.service.memory_index import Within
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.memory_recall import Asked, Recaller
 from offprompt.service.memory_values import (
@@ -177,7 +178,7 @@ class Memories:
         states   a list of `live`, `superseded`, `archived`, `forgotten`. session: said in it. Rest: see `recall`.
         cursor   what the page before gave; a page stays right while memories come and go.
         """
-        checked_choice("within", within, ("exact", "inherit", "subtree"))
+        checked_choice("within", within, WITHIN)
         checked_count("limit", limit)
         if limit < 1:
             raise UsageError(f"limit={limit}: ask for 1 memory or more")
@@ -311,7 +312,7 @@ class Memories:
         secrets  values of `never` slots that a memory quotes as they are; else their handles stand there.
         Raises   UsageError if the file is there already, or cannot be written; then there is no new file.
         """
-        checked_choice("within", within, ("exact", "inherit", "subtree"))
+        checked_choice("within", within, WITHIN)
         return export_file(self._kit, self.scope, Path(path), within, secrets=secrets)
 
     def import_file(

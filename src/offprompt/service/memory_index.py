@@ -8,18 +8,17 @@ from collections import OrderedDict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from offprompt.protocols import Embedder, MemoryStore, apply
 from offprompt.recall.scope_index import ScopeIndex
-from offprompt.records import Indexed, LoadIndex, Memory, MemoryScopes, Scope, ScopeRevisions
+from offprompt.records import Indexed, LoadIndex, Memory, MemoryScopes, Scope, ScopeRevisions, Within
 from offprompt.service.indexing import doc_of, has_vector, uses_of
 from offprompt.service.topics import Topics
 
 if TYPE_CHECKING:
     from offprompt.recall.docs import Doc
 
-Within: TypeAlias = Literal["exact", "inherit", "subtree"]
 
 MAX_SCOPES: Final = 64
 """Scopes kept; the one that was not used for the longest time goes first."""

@@ -15,6 +15,7 @@ from offprompt.recall.filters import Fits, compile_filter
 from offprompt.recall.telling import telling_words
 from offprompt.records import (
     MEMORY_KINDS,
+    WITHIN,
     Hit,
     ListMemories,
     Memory,
@@ -23,9 +24,10 @@ from offprompt.records import (
     MemoryState,
     Recalled,
     Scope,
+    Within,
     as_list,
 )
-from offprompt.service.memory_index import Searchable, Within
+from offprompt.service.memory_index import Searchable
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.memory_values import checked_choice
 from offprompt.service.values import checked_count
@@ -75,7 +77,7 @@ class Recaller:
 
         Raises   UsageError for what cannot be asked.
         """
-        checked_choice("within", asked.within, ("exact", "inherit", "subtree"))
+        checked_choice("within", asked.within, WITHIN)
         text = question_of(asked.query)
         query, degraded = self._query(text, asked)
         fits = None if asked.filters is None else compile_filter(asked.filters)

@@ -26,6 +26,7 @@ from offprompt.records import (
     SlotHistory,
     SlotQuery,
     SlotVersion,
+    Within,
     clean_name,
     fold_name,
 )
@@ -173,7 +174,7 @@ class Slots(Guards):
         tags: Iterable[str] = (),
         since: float | None = None,
         until: float | None = None,
-        within: Literal["exact", "inherit", "subtree"] = "inherit",
+        within: Within = "inherit",
         forgotten: bool = False,
     ) -> list[Slot]:
         """The slots that fit all conditions, by name.

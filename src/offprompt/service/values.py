@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeGuard
 
 from offprompt.errors import UsageError
-from offprompt.records import DEFAULT, POLICIES, Default, Json, as_list, fold_name
+from offprompt.records import DEFAULT, POLICIES, WITHIN, Default, Json, as_list, fold_name
 
 MAX_TAGS: Final = 16
 MAX_TAG_CHARS: Final = 64
-WITHIN: Final = ("exact", "inherit", "subtree")
 
 
 def checked_value(name: str, value: object) -> Json:
