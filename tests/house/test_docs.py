@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +75,15 @@ def test_every_error_is_documented() -> None:
     classes = [name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)]
     assert len(classes) > 10
     assert [name for name in classes if name not in page or not hasattr(offprompt, name)] == []
+
+
+def test_the_page_on_storage_is_that_of_the_format_in_use(tmp_path: Path) -> None:
+    with offprompt.open(str(tmp_path / "a.db")) as memory:
+        memory.scope(user="alice").write("city", "Lisbon")
+    with closing(sqlite3.connect(tmp_path / "a.db")) as file:
+        number = file.execute("PRAGMA user_version").fetchone()[0]
+    page = (ROOT / "docs" / "storage-format.md").read_text(encoding="utf-8")
+    assert page.partition("\n")[0] == f"# Storage format, version {number}"
 
 
 def test_links_lead_somewhere() -> None:
