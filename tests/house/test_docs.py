@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from contextlib import closing
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from offprompt import errors
 from offprompt.cli.call import OPTION_NAMES
 from offprompt.cli.program import app
 from offprompt.config import OWN_VARIABLES, setting_docs
+from offprompt.recall.docs import Weights
 from tests.house.tree import ROOT, relative
 from tools.blocks import run_page, run_python
 from tools.pages import made, walk
@@ -75,6 +77,11 @@ def test_every_error_is_documented() -> None:
     classes = [name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)]
     assert len(classes) > 10
     assert [name for name in classes if name not in page or not hasattr(offprompt, name)] == []
+
+
+def test_every_weight_is_documented() -> None:
+    page = (ROOT / "docs" / "ranking.md").read_text(encoding="utf-8")
+    assert [item.name for item in fields(Weights) if f"`{item.name}`" not in page] == []
 
 
 def test_the_page_on_storage_is_that_of_the_format_in_use(tmp_path: Path) -> None:
