@@ -37,10 +37,10 @@ from offprompt.records import (
 )
 from offprompt.service.exporting import export_file
 from offprompt.service.importing import Imported, import_file
-from offprompt.service.indexing import index_texts
 from offprompt.service.memory_family import mend_profile, with_derived
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.memory_recall import Asked, Recaller
+from offprompt.service.memory_updates import update_memory
 from offprompt.service.memory_values import (
     checked_choice,
     checked_choices,
@@ -51,7 +51,7 @@ from offprompt.service.memory_values import (
     moment,
 )
 from offprompt.service.reindexing import Reindexed, reindex
-from offprompt.service.remembering import Rememberer, digest_of
+from offprompt.service.remembering import Rememberer
 from offprompt.service.values import checked_count
 
 PAGE: Final = 100
@@ -234,8 +234,9 @@ class Memories:
         change = UpdateMemory(
             memory.scope,
             memory.memory_id,
-            metadata=None if metadata is None else self._kit.clean(marks.metadata),
-            tags=None if tags is None else tuple(map(self._kit.clean, marks.tags)),
+            text=text,
+            metadata=None if metadata is None else marks.metadata,
+            tags=None if tags is None else marks.tags,
             importance=importance,
             event_at=_kept(event_at, "event_at"),
             expires_at=_kept(expires_at, "expires_at"),
@@ -244,22 +245,7 @@ class Memories:
             if_version=if_version,
             actor=actor,
         )
-        at = memory.event_at if change.event_at is DEFAULT else change.event_at
-        if text is not None or at != memory.event_at:
-            clean = memory.text if text is None else self._kit.redacted(text)[0]
-            after = replace(
-                memory,
-                text=clean,
-                gist="" if clean != memory.text else memory.gist,
-                event_at=at if not isinstance(at, Default) else None,
-            )
-            indexed, _ = index_texts(self._kit.embedder, [after])
-            change = replace(change, text=clean, digest=digest_of(clean), indexed=indexed[0])
-        changed = apply(self._kit.memories, change)
-        if changed.text != memory.text:
-            mend_profile(self._kit, memory.scope, [memory], "hidden")
-            mend_profile(self._kit, memory.scope, [changed], "shown")
-        return changed
+        return update_memory(self._kit, memory, change)
 
     def forget(self, *ids: str, actor: str = "app", trust: Literal["user", "tool"] = "user") -> int:
         """Hide memories and what was derived from them alone, for `undo_s` seconds undoably; how many.

@@ -1,0 +1,36 @@
+"""A memory is changed: redacted, made findable anew, and its part of the profile with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from offprompt.protocols import apply
+from offprompt.records import Default, Memory, UpdateMemory
+from offprompt.service.indexing import index_texts
+from offprompt.service.memory_family import mend_profile
+from offprompt.service.memory_kit import MemoryKit
+from offprompt.service.remembering import digest_of
+
+
+def update_memory(kit: MemoryKit, memory: Memory, change: UpdateMemory) -> Memory:
+    """The memory changed.
+
+    change   as the caller gives it, checked; what is stored of its text, metadata and tags is redacted. Its digest and
+             what is derived from it are made here.
+    Raises   NotFoundError, ConflictError, LimitError, UsageError; then nothing is changed.
+    """
+    if change.metadata is not None:
+        change = replace(change, metadata=kit.clean(change.metadata))
+    if change.tags is not None:
+        change = replace(change, tags=tuple(map(kit.clean, change.tags)))
+    at = memory.event_at if isinstance(change.event_at, Default) else change.event_at
+    if change.text is not None or at != memory.event_at:
+        clean = memory.text if change.text is None else kit.redacted(change.text)[0]
+        gist = memory.gist if clean == memory.text else ""
+        indexed, _ = index_texts(kit.embedder, [replace(memory, text=clean, gist=gist, event_at=at)])
+        change = replace(change, text=clean, digest=digest_of(clean), indexed=indexed[0])
+    changed = apply(kit.memories, change)
+    if changed.text != memory.text:
+        mend_profile(kit, memory.scope, [memory], "hidden")
+        mend_profile(kit, memory.scope, [changed], "shown")
+    return changed
