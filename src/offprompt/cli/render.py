@@ -67,12 +67,10 @@ def scope_json(scope: Scope) -> dict[str, Any]:
     )
 
 
-def slot_json(slot: Slot, *, value: bool = False) -> dict[str, Any]:
-    """A slot as a document; its value only on request."""
-    document: dict[str, Any] = {"name": slot.name}
-    if value:
-        document["value"] = slot.value
-    return document | {
+def slot_json(slot: Slot) -> dict[str, Any]:
+    """A slot as a document, without its value."""
+    return {
+        "name": slot.name,
         "version": slot.version,
         "policy": slot.policy,
         "trust": slot.trust,

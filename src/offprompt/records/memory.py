@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from offprompt.records.scope import Scope
+from offprompt.records.scope import Scope, Within
 from offprompt.records.slot import Source, Trust
 
 MemoryKind: TypeAlias = Literal["fact", "episode", "passage"]
@@ -125,7 +125,7 @@ class MemoryQuery:
     """
 
     scope: Scope
-    within: Literal["exact", "inherit", "subtree"] = "inherit"
+    within: Within = "inherit"
     states: tuple[MemoryState, ...] = ("live",)
     kinds: tuple[MemoryKind, ...] = MEMORY_KINDS
     ids: tuple[str, ...] | None = None

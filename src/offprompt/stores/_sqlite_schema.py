@@ -10,7 +10,6 @@ from offprompt.errors import BackendError
 APPLICATION_ID: Final = 0x4F507274
 """`OPrt`, at byte 68 of every file of ours; other programs' files are not touched."""
 
-KEY: Final = "app, user, agent, session"
 
 # Scope ids that are absent are '': no id is the empty text, so keys stay plain and unique.
 _FORMAT_1: Final = (
