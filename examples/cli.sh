@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # A travel assistant's memory, from the command line: the same slots that an application's sessions use.
+# After `make demo`: PATH="$PWD/.venv/bin:$PATH" examples/cli.sh
 set -euo pipefail
 export OFFPROMPT_URL=travel.db OFFPROMPT_USER=liming@example.com
 folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT && cd "$folder" # so that it can be run again

@@ -1,4 +1,6 @@
-"""A travel assistant's memory, by memories: sentences that are found by meaning. No model, no network."""
+"""A travel assistant's memory, by memories: sentences that are found by meaning. No model, no network.
+
+After `make demo`: .venv/bin/python examples/memories.py"""
 
 import offprompt
 

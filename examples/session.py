@@ -1,5 +1,7 @@
 """A travel assistant's memory, in a conversation. A script stands in for the model; with a real one, only `call` is
-another: `client.chat.completions.create`."""
+another: `client.chat.completions.create`.
+
+After `make demo`: .venv/bin/python examples/session.py"""
 
 import offprompt
 from offprompt.testing.scripted import ScriptedModel

@@ -1,4 +1,6 @@
-"""A travel assistant's memory, by slots: what the application itself reads and writes. No model, no network."""
+"""A travel assistant's memory, by slots: what the application itself reads and writes. No model, no network.
+
+After `make demo`: .venv/bin/python examples/slots.py"""
 
 import offprompt
 

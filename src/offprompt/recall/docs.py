@@ -143,8 +143,9 @@ class Query:
     kinds, ids   leave out all others. All of these hold before anything is ranked.
     speaker      who asks: turned to where the question says "I" or 我.
     floor        the evidence, 0 to 1, that a hit must have: 1 − (1 − words) · (1 − meaning), where words is the part
-                 of the question's weight that it holds; or a part of its neighbours' evidence. What happened in the
-                 time that the question names has 1.
+                 of the question's weight that it holds; or a part of its neighbours' evidence. Words of a time that
+                 the question names are none; where it asks for nothing but that time, what happened then has 1, and
+                 all else 0.
     """
 
     text: str
@@ -179,7 +180,8 @@ class Found:
     searched     docs that the filters left. below_floor: those of them with some evidence, but less than the floor.
     repeated     texts with the words of a better hit, left out.
     by_vector    whether vectors were compared; False: words alone.
-    window       since and until that the question's own words gave, or None.
+    window       since and until that the question's own words gave, or None. held: what happened then comes first;
+                 False: it was let go, because nothing that happened then has evidence enough.
     """
 
     hits: tuple[Ranked, ...]
@@ -188,3 +190,4 @@ class Found:
     repeated: int = 0
     by_vector: bool = False
     window: tuple[float, float] | None = None
+    held: bool = False

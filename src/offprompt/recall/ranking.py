@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from offprompt.recall import priors
 from offprompt.recall.analysis import search_terms
 from offprompt.recall.docs import Found, Part, Query, Ranked
-from offprompt.recall.keywords import match
+from offprompt.recall.keywords import Matches, match
 from offprompt.recall.postings import Postings
 from offprompt.recall.rows import NOWHERE, Bools, Columns, Floats, Ints, Names, products
-from offprompt.recall.when import window_of
+from offprompt.recall.when import NamedTime, time_named
 
 LOOKED_OVER: Final = 4
 """Times top_k hits that are looked over for copies."""
@@ -41,20 +41,22 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """By row: what each part adds, and the evidence, 0 to 1."""
+    """By row: what each part adds, and the evidence, 0 to 1; whether the named time is held."""
 
     parts: dict[Part, Floats]
     evidence: Floats
+    held: bool = False
 
 
 def rank(data: Data, query: Query) -> Found:
     """The hits; see Query, Found and docs/ranking.md. Cost O(rows)."""
     allowed = _allowed(data, query)
     searched = int(allowed.sum())
-    window = window_of(query.text, query.now, query.zone) if query.now is not None else None
+    named = None if query.now is None else time_named(query.text, query.now, query.zone)
+    window = None if named is None else named.window
     if not searched:
         return Found((), 0, window=window)
-    scores = _scores(data, query, allowed, window)
+    scores = _scores(data, query, allowed, named)
     total = np.zeros(len(allowed), np.float32)
     for part in scores.parts.values():
         total += part
@@ -71,7 +73,8 @@ def rank(data: Data, query: Query) -> Found:
         )
         for row in rows
     )
-    return Found(hits, searched, int((some & ~enough).sum()), repeated, _by_vector(data, query), window)
+    below = int((some & ~enough).sum())
+    return Found(hits, searched, below, repeated, _by_vector(data, query), window, scores.held)
 
 
 def _allowed(data: Data, query: Query) -> Bools:
@@ -98,20 +101,16 @@ def _by_vector(data: Data, query: Query) -> bool:
     return query.vector is not None and len(data.vectors) > 0
 
 
-def _scores(data: Data, query: Query, allowed: Bools, window: tuple[float, float] | None) -> Scores:
+def _scores(data: Data, query: Query, allowed: Bools, named: NamedTime | None) -> Scores:
     rows, columns, weights = len(data.ids), data.columns, query.weights
-    found = match(
-        search_terms(query.text),
-        data.postings,
-        columns.length[:rows],
-        np.where(columns.episode[:rows] & columns.alive[:rows], columns.session[:rows], NOWHERE),
-        allowed,
-    )
+    found = _matched(data, query.text, allowed)
     close = _closeness(data, query)
     by_words = weights.keyword if _by_vector(data, query) else weights.keyword + weights.vector
     keyword = _only(allowed, by_words * found.share)
     vector = _only(allowed, weights.vector * close)
-    evidence = _only(allowed, 1 - (1 - found.strict) * (1 - close))
+    evidence, inside = _only(allowed, 1 - (1 - found.strict) * (1 - close)), np.zeros(rows, np.bool_)
+    if named is not None:
+        evidence, inside = _timed(data, query, allowed, named, close)
     parts: dict[Part, Floats] = {"keyword": keyword, "vector": vector}
     episode = columns.episode[:rows] & allowed
     if episode.any():
@@ -122,10 +121,11 @@ def _scores(data: Data, query: Query, allowed: Bools, window: tuple[float, float
         parts["question"] = _only(episode, weights.question * columns.asks[:rows])
         parts["session"] = _only(episode, weights.session * found.session)
         evidence = np.maximum(evidence, _only(episode, beside.take(evidence)))
-    if window:
-        inside = priors.within(columns, rows, window) & allowed
+    held = bool(inside.any())
+    if held:
         parts["time"] = _only(inside, np.full(rows, weights.time, np.float32))
-        evidence[inside] = 1
+        if named is not None and named.alone:
+            evidence = inside.astype(np.float32)
     if query.now is not None:
         parts["recency"] = _only(
             allowed, weights.recency * priors.recency(columns, rows, query.now, weights.half_life_s)
@@ -133,7 +133,37 @@ def _scores(data: Data, query: Query, allowed: Bools, window: tuple[float, float
     parts["uses"] = _only(allowed, weights.uses * priors.use(columns, rows))
     parts["importance"] = _only(allowed, weights.importance * columns.importance[:rows])
     parts["pinned"] = _only(allowed, weights.pinned * columns.pinned[:rows])
-    return Scores(parts, evidence)
+    return Scores(parts, evidence, held)
+
+
+def _timed(data: Data, query: Query, allowed: Bools, named: NamedTime, close: Floats) -> tuple[Floats, Bools]:
+    """By row, the evidence by its own words and meaning where a question names a time; and the rows of that time, none
+    where it is let go, because none of them has evidence enough.
+
+    The day on which something happened is among its words, and says nothing of what happened: no word of the time is
+    evidence, but where the time is let go those that say the same in any text are, for what happened at other times.
+    """
+    inside = priors.within(data.columns, len(data.ids), named.window) & allowed
+    own = _own(data, named.rest, allowed, close)
+    if (inside if named.alone else inside & (own > 0) & (own >= query.floor)).any():
+        return own, inside
+    beyond = own if named.words == named.rest else _own(data, named.words, allowed, close)
+    return np.where(inside, own, beyond), np.zeros_like(inside)
+
+
+def _own(data: Data, text: str, allowed: Bools, close: Floats) -> Floats:
+    return _only(allowed, 1 - (1 - _matched(data, text, allowed).strict) * (1 - close))
+
+
+def _matched(data: Data, text: str, allowed: Bools) -> Matches:
+    rows, columns = len(data.ids), data.columns
+    return match(
+        search_terms(text),
+        data.postings,
+        columns.length[:rows],
+        np.where(columns.episode[:rows] & columns.alive[:rows], columns.session[:rows], NOWHERE),
+        allowed,
+    )
 
 
 def _only(rows: Bools, part: NDArray[np.floating]) -> Floats:

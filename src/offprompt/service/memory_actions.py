@@ -29,22 +29,18 @@ from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.heads import shown_value
 from offprompt.service.leak_guard import stored_names, stored_text
 from offprompt.service.memory_search import ID_CHARS, MemorySearch, is_foreign
+from offprompt.service.pages import Pages, outdate
 from offprompt.service.policies import is_standing
-from offprompt.service.recalling import RECALLED
 from offprompt.service.session_kit import date_of
 from offprompt.service.slot_writer import Writer
 from offprompt.service.slots import Slots
 from offprompt.service.turn import Turn
 from offprompt.wire.handles import Resolved, resolve_arguments
-from offprompt.wire.head import ShownValue, read_result, receipt_text
+from offprompt.wire.head import ShownValue, receipt_text
 from offprompt.wire.payload import loaded
 
-PAGE_TOKENS: Final = 256
 RECEIPT_TOKENS: Final = 25
-SINCE: Final = ", written since"
 FOREIGN: Final = ("tool", "document")
-READ: Final = "mem_read"
-PAGE_SHOWN: Final = "mem_read page "
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +80,10 @@ class MemoryActions:
             self.turn.event(f"action.{action.name}", named(action), outcome=error_name(exc))
             return Receipt(action.name, problem_text(exc, named(action), self.turn.language), ok=False)
 
+    @property
+    def _pages(self) -> Pages:
+        return Pages(self.turn)
+
     def _say(self, kind: str, name: str = "", version: int = 0) -> str:
         return receipt_text(kind, self.turn.language, name=name, version=version)
 
@@ -104,13 +104,7 @@ class MemoryActions:
         self.turn.changed()
         self.turn.asked.renew(slot.name)
         self.turn.issue(slot.name)
-        # What was shown of it is not its value any more: a read shows it again.
-        self.turn.shown = [
-            replace(shown, why=shown.why + SINCE)
-            if shown.name == slot.name and not shown.why.endswith(SINCE)
-            else shown
-            for shown in self.turn.shown
-        ]
+        outdate(self.turn, slot.name)
         return Receipt("mem_write", self._say("saved", slot.name, slot.version), name=slot.name, version=slot.version)
 
     def _no_card(self, name: str, text: str) -> Policy | None:
@@ -179,11 +173,11 @@ class MemoryActions:
         if name.startswith(RESERVED_PREFIX):
             memory = self._memory(name)
             value = ShownValue(name, stored_text(self.turn, memory.text), memory.role or memory.source, _day(memory))
-            return self._show_text(value, page, foreign=memory.trust == "tool", again=again)
+            return self._pages.show(value, page, foreign=memory.trust == "tool", again=again)
         if name.startswith("@"):
             source, date, text = self._stored_text(name)
             text = stored_text(self.turn, text)
-            return self._show_text(ShownValue(name, text, source, date), page, foreign=source in FOREIGN, again=again)
+            return self._pages.show(ShownValue(name, text, source, date), page, foreign=source in FOREIGN, again=again)
         slot = self.turn.slots.get(name, actor="model")
         if slot is None:
             return Receipt("mem_read", self._say("missing", name), ok=False, name=name)
@@ -193,7 +187,7 @@ class MemoryActions:
         self.turn.reads[slot.name] = slot.value
         self.turn.issue(slot.name)
         value = shown_value(slot, self.turn.scrubber)
-        return self._show_text(value, page, foreign=slot.trust == "tool", again=again)
+        return self._pages.show(value, page, foreign=slot.trust == "tool", again=again)
 
     def _memory(self, name: str) -> Memory:
         """The memory of that id.
@@ -221,46 +215,6 @@ class MemoryActions:
             if len(name) > ID_CHARS // 2 and entry.key.startswith(name[1:]):
                 return entry.kind, date_of(entry.at), entry.text
         raise NotFoundError(f"there is nothing stored as {name!r} in this session")
-
-    def _show_text(self, value: ShownValue, page: int, *, foreign: bool, again: bool) -> Receipt:
-        """The value, or a page of it, within what the turn may still show; foreign text taints the turn.
-
-        again    the page was asked for before in this turn.
-        """
-        name, text = value.name, value.text
-        turn, count = self.turn, self.turn.kit.tokenizer.count
-        if self._is_shown(name, page, again=again):
-            return Receipt("mem_read", self._say("shown", name), name=name)
-        pages = [text] if page == 1 and count(text) <= turn.left() else self._pages(text)
-        if page > len(pages):
-            return Receipt("mem_read", self._say("no_page", name, len(pages)), ok=False, name=name)
-        tokens = count(pages[page - 1])
-        if tokens > turn.left():
-            return Receipt("mem_read", self._say("spent", name), ok=False, name=name)
-        turn.tainted = turn.tainted or foreign
-        turn.show(name, READ if len(pages) == 1 else f"{PAGE_SHOWN}{page}", tokens)
-        shown = read_result(replace(value, text=pages[page - 1]), page, len(pages), turn.language)
-        return Receipt("mem_read", self._say("read", name), name=name, shown=shown)
-
-    def _is_shown(self, name: str, page: int, *, again: bool) -> bool:
-        """Whether that page stands above as it is now; the whole value counts as its first.
-
-        What a read showed stands above only if it was asked for on this branch: a reply may have been thrown away.
-        What came back by recall may be a part.
-        """
-        shown = {each.why for each in self.turn.shown if each.name == name and not each.why.endswith(SINCE)}
-        reads = {why for why in shown if why.startswith(READ)}
-        if page == 1 and shown - reads - {RECALLED}:
-            return True
-        return again and (f"{PAGE_SHOWN}{page}" in reads or (page == 1 and READ in reads))
-
-    def _pages(self, text: str) -> list[str]:
-        size = min(PAGE_TOKENS, self.turn.kit.settings.shown_tokens)
-        pages, rest = list[str](), text
-        while rest:
-            pages.append(self.turn.kit.tokenizer.clip(rest, size) or rest[:1])
-            rest = rest[len(pages[-1]) :]
-        return pages or [""]
 
     def _forget(self, action: Action, _index: int) -> Receipt:
         trust: Trust = "tool" if self.turn.tainted else "user"

@@ -76,8 +76,10 @@ def checked_ids(ids: Sequence[str]) -> tuple[str, ...]:
     """
     if isinstance(ids, str):
         raise UsageError(f"ids={ids!r} is one text; pass a list, such as [{ids!r}]")
-    if any(not isinstance(one, str) for one in ids):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError(f"ids={ids!r}: give each id as a text of its own, such as forget('m_…', 'm_…')")
+    for at, one in enumerate(ids):
+        if not isinstance(one, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            kind = type(one).__name__
+            raise UsageError(f"ids[{at}] is a {kind}: give each id as a text of its own, such as forget('m_…', 'm_…')")
     return tuple(checked_name("id", one) for one in ids)
 
 
@@ -95,7 +97,8 @@ def checked_marks(
     Raises   UsageError naming the option, its value and the rule.
     """
     if metadata is not None and as_dict(metadata) is None:
-        raise UsageError(f"metadata={metadata!r}: give an object, such as metadata={{'topic': 'travel'}}")
+        kind = type(metadata).__name__
+        raise UsageError(f"metadata is a {kind}: give an object, such as metadata={{'topic': 'travel'}}")
     if importance is not None and (
         not isinstance(importance, (int, float)) or isinstance(importance, bool) or not 0 <= importance <= 1  # pyright: ignore[reportUnnecessaryIsInstance]
     ):
