@@ -28,16 +28,17 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	@touch $@
 
 # What an engineer needs besides: the dependency groups of pyproject.toml.
-$(VENV)/.ready: pyproject.toml tools/groups.py $(VENV)/.installed
-	$(BIN)/python tools/groups.py test lint > $(VENV)/groups.txt
+$(VENV)/.ready: pyproject.toml tools/groups.py tools/servers.sh $(VENV)/.installed
+	$(BIN)/python tools/groups.py test lint servers > $(VENV)/groups.txt
 	$(BIN)/python -m pip install --quiet --requirement $(VENV)/groups.txt
+	tools/servers.sh
 	@touch $@
 
 demo: $(VENV)/.installed ## set up, and play the demonstration (English; DEMO_LANG=zh for Chinese)
 	@$(BIN)/offprompt demo --lang $(or $(DEMO_LANG),en) </dev/null
 
 test: style check-size ## set up, check, and run all tests but the long ones
-	$(BIN)/python -m pytest -q --durations=10 </dev/null
+	$(BIN)/python -m pytest -q --durations=10 --numprocesses auto --dist worksteal </dev/null
 
 test-long: $(VENV)/.ready ## the fuzz, kill and load rounds
 	$(BIN)/python -m pytest -q -m long --timeout 3600 </dev/null

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import servers
+from tests.servers import Server, running
 
 # The suites shipped in the package assert like tests; said here, before any test imports them.
 pytest.register_assert_rewrite("offprompt.testing")
@@ -27,21 +31,62 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out `long` tests unless asked for, and `data` tests where no data is (in CI they fail instead)."""
+    """Leave out `long` tests unless asked for, and those that need data or a server which is not here (in CI they fail
+    instead)."""
     chosen: str = config.option.markexpr
     left_out = [item for item in items if item.get_closest_marker("long") and "long" not in chosen]
-    if data_folder() is None and os.environ.get("CI") != "true":
-        without = [item for item in items if item.get_closest_marker("data") and item not in left_out]
-        if without:
-            reporter = config.pluginmanager.get_plugin("terminalreporter")
-            line = f"{len(without)} tests on real data left out: OFFPROMPT_DATA names no folder"
-            if reporter is not None:
-                reporter.write_line(line)
-        left_out += without
+    if os.environ.get("CI") != "true":
+        if data_folder() is None:
+            without = [item for item in items if item.get_closest_marker("data") and item not in left_out]
+            _say(config, without, "on real data left out: OFFPROMPT_DATA names no folder")
+            left_out += without
+        if shutil.which("redis-server") is None:
+            without = [item for item in items if "redis_server" in _fixtures(item) and item not in left_out]
+            _say(config, without, "on Redis left out: redis-server is not installed")
+            left_out += without
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
         items[:] = [item for item in items if item not in gone]
+
+
+def _say(config: pytest.Config, left_out: list[pytest.Item], why: str) -> None:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if left_out and reporter is not None:
+        reporter.write_line(f"{len(left_out)} tests {why}")
+
+
+def _fixtures(item: pytest.Item) -> list[str]:
+    return getattr(item, "fixturenames", [])
+
+
+def _server(make: Callable[[], Server]) -> Iterator[Server]:
+    with running(make()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """A PostgreSQL server for all tests of the run; who kills one starts an own."""
+    yield from _server(servers.postgres)
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[Server]:
+    """A Redis server for all tests of the run."""
+    yield from _server(servers.redis)
+
+
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[Server]:
+    """A Valkey server for all tests of the run."""
+    yield from _server(servers.valkey)
+
+
+@pytest.fixture(scope="session")
+def chroma_server() -> Iterator[Server]:
+    """A Chroma server for all tests of the run."""
+    yield from _server(servers.chroma)
 
 
 @pytest.fixture(autouse=True)
