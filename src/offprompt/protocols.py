@@ -238,6 +238,10 @@ class MemoryStore(Protocol):
         ...
 
 
+class Store(SlotStore, MemoryStore, SessionStore, Protocol):
+    """An engine that can keep all: slots, memories, sessions, and one log of events for them."""
+
+
 @runtime_checkable
 class Maintainable(Protocol):
     """What a store in files offers beside its roles; one without files does not have it."""

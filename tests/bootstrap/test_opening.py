@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 import offprompt
-from offprompt.bootstrap import sqlite_path
+from offprompt.bootstrap.urls import sqlite_path
 from offprompt.config import find_file, read_file
-from offprompt.errors import BackendError, UnsupportedError, UsageError
+from offprompt.errors import BackendError, UsageError
 
 TOO_LONG = "x" * 300
 """A name that no file system takes: looking for it is an error even for the superuser."""
@@ -65,11 +65,6 @@ def test_what_names_no_file_is_refused_with_the_way_out(
         with pytest.raises(UsageError, match=said):
             offprompt.open(url, create=create)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_another_engine_is_not_supported() -> None:
-    with pytest.raises(UnsupportedError, match="'redis' is not served"):
-        sqlite_path("redis://localhost/0")
 
 
 @pytest.mark.parametrize("create", [True, False])
