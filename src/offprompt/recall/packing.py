@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Final
 
 import numpy as np
 
-from offprompt.errors import BackendError
 from offprompt.recall.docs import Content
+from offprompt.records.packed import Packed, pack_content, unpack_content
 
-FORMAT: Final = 1
-"""Goes up when analysis or layout change: contents of another format are made anew from their texts."""
-
-_HEAD: Final = struct.Struct("<BBHIIQ")
-_SEPARATOR: Final = "\n"  # no term holds white space
 _HALF: Final = np.dtype("<f2")
 
 
 def pack(content: Content) -> bytes:
-    """Layout: format, asks, dimension, number of terms, bytes of terms, words; terms, times, vector (float16)."""
-    terms = _SEPARATOR.join(content.terms).encode("utf-8", "surrogatepass")
-    vector = b"" if content.vector is None else content.vector.astype("<f2").tobytes()
-    head = _HEAD.pack(FORMAT, content.asks, len(vector) // 2, len(content.terms), len(terms), content.words)
-    return b"".join((head, terms, content.times, vector))
+    """See `records.packed`."""
+    vector = b"" if content.vector is None else content.vector.astype(_HALF).tobytes()
+    return pack_content(Packed(content.terms, content.times, content.words, content.asks, vector))
 
 
 def unpack(data: bytes) -> Content | None:
@@ -31,25 +23,15 @@ def unpack(data: bytes) -> Content | None:
 
     Raises   BackendError if the bytes are not whole.
     """
-    if not data or data[0] != FORMAT:
+    packed = unpack_content(data)
+    if packed is None:
         return None
-    try:
-        _, asks, dimension, number, size, words = _HEAD.unpack_from(data)
-        middle = _HEAD.size + size
-        end = middle + 2 * number
-        terms = data[_HEAD.size : middle].decode("utf-8", "surrogatepass")
-        found = tuple(terms.split(_SEPARATOR)) if number else ()
-    except (struct.error, ValueError) as error:
-        raise _damaged(data) from error
-    if len(data) != end + 2 * dimension or len(found) != number:
-        raise _damaged(data)
-    vector = np.frombuffer(data, _HALF, dimension, end) if dimension else None
-    if vector is not None and not _HALF.isnative:
-        vector = vector.astype(np.float16)
-    return Content(found, data[middle:end], words, bool(asks), vector)
+    return Content(packed.terms, packed.times, packed.words, packed.asks, vector_of(packed))
 
 
-def _damaged(data: bytes) -> BackendError:
-    return BackendError(
-        f"the stored terms of a memory are damaged ({len(data)} bytes); make them anew from its text: reindex"
-    )
+def vector_of(packed: Packed) -> np.ndarray[tuple[int, ...], np.dtype[np.float16]] | None:
+    """The vector of a packed text, in half precision; None where there is none."""
+    if not packed.vector:
+        return None
+    vector = np.frombuffer(packed.vector, _HALF)
+    return vector if _HALF.isnative else vector.astype(np.float16)

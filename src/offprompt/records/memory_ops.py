@@ -10,6 +10,7 @@ from offprompt.records.event import Event
 from offprompt.records.memory import Added, Indexed, IndexPage, Memory, MemoryQuery, MemoryVersion
 from offprompt.records.scope import Scope
 from offprompt.records.slot import DEFAULT, Default, Trust
+from offprompt.records.vectors import WaitingVector
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -38,6 +39,22 @@ class AddMemory(MemoryOp[Added]):
 @dataclass(frozen=True, slots=True)
 class GetMemories(MemoryOp[list[Memory]]):
     """The memories of these ids in one app, in whatever scope and state, not expired; in the order of the ids."""
+
+    app: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadMemories(MemoryOp[list[tuple[Memory, Indexed | None]]]):
+    """The memories of these ids in one app, as GetMemories gives them, each once, with what is derived from them."""
+
+    app: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BesideMemories(MemoryOp[tuple[str, ...]]):
+    """Ids of the live episodes that stand right before or after these in the log of their session and scope; by id."""
 
     app: str
     ids: tuple[str, ...]
@@ -178,3 +195,38 @@ class LogMemoryEvents(MemoryOp[None]):
     """Append events that no other op of the batch makes."""
 
     events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingVectors(MemoryOp[tuple[str, ...]]):
+    """Ids of an app's memories (None: of all) whose last change the vector index may not have, the oldest first."""
+
+    app: str | None = None
+    limit: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PendingVectors(MemoryOp[list[WaitingVector]]):
+    """The same with what they are now: what is to be done in the index."""
+
+    app: str | None = None
+    limit: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class DoneVectors(MemoryOp[int]):
+    """The index has these as they were read: their rows are removed; how many wait anew.
+
+    A memory whose row is gone or another one by now, and which is no longer as it was read, waits anew: somebody else
+    was at it meanwhile, and the order in which the index was told is not known.
+    """
+
+    rows: tuple[WaitingVector, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueVectors(MemoryOp[None]):
+    """These memories of an app wait for the vector index, as if they had changed."""
+
+    app: str
+    ids: tuple[str, ...]
