@@ -5,6 +5,7 @@
     │   ├── ScopeError                 no scope, or ids that are not ids
     │   ├── NameInvalidError           a slot name that is not a name, or that folds to another's
     │   ├── LimitError                 over a limit: slots, bytes, tokens
+    │   │   └── BudgetError            what a scope may spend on models in a day is spent
     │   ├── ConflictError              another version, another writer, another trust
     │   ├── SchemaError                a value that its slot's JSON schema refuses
     │   ├── HandleError                a handle that was not issued, or not for this place
@@ -12,11 +13,16 @@
     ├── NotFoundError (LookupError) 3  nothing under that name
     ├── UnsupportedError            4  this engine or wire cannot do it
     └── BackendError                5  the engine failed; the cause is chained
+        └── ModelError                 a model's endpoint failed, was too slow, or was called off
 
 Each message is one sentence or two: what, which value, the rule, the way out. No message holds a stored value.
 """
 
 from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+ModelTrouble: TypeAlias = Literal["rate_limit", "timeout", "connection", "server", "reply", "cancelled"]
 
 
 class OffpromptError(Exception):
@@ -49,6 +55,10 @@ class LimitError(UsageError):
     def __init__(self, what: str, *, used: int, limit: int, unit: str, way_out: str) -> None:
         self.used, self.limit, self.unit = used, limit, unit
         super().__init__(f"{what}: {used:,} {unit}, the limit is {limit:,}; {way_out}")
+
+
+class BudgetError(LimitError):
+    """What a scope may spend on models for memory in a day is spent: no call was made, and memory goes on without."""
 
 
 class ConflictError(UsageError):
@@ -105,3 +115,16 @@ class BackendError(OffpromptError):
     """The engine failed; the cause is chained with `from`."""
 
     exit_code = 5
+
+
+class ModelError(BackendError):
+    """A model's endpoint failed; `kind` says how, `tries` how often it was asked, `status` its HTTP status or 0.
+
+    kind   `rate_limit`, `timeout` (the deadline), `connection`, `server` (HTTP 5xx), `reply` (what came is no answer),
+           `cancelled` (called off by the caller).
+    """
+
+    def __init__(self, message: str, *, kind: ModelTrouble, tries: int = 1, status: int = 0) -> None:
+        self.kind: ModelTrouble = kind
+        self.tries, self.status = tries, status
+        super().__init__(message)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, runtime_checkable
 
 from offprompt.records import (
     Body,
+    Cancel,
+    Completion,
     Event,
     Finding,
     JournalEntry,
     LedgerEntry,
     MemoryOp,
+    ModelWire,
     Scope,
     SessionChange,
     SessionRecord,
@@ -22,6 +25,7 @@ from offprompt.records import (
     WordHits,
 )
 from offprompt.records.redaction import Redacted
+from offprompt.records.tables import Row
 
 if TYPE_CHECKING:  # NumPy is loaded where vectors are used, not where contracts are read
     import numpy as np
@@ -104,6 +108,127 @@ class Embedder(Protocol):
         kind     `query` or `passage`; models without that distinction ignore it.
         Safety   any number of threads. The same text gives the same vector, alone or in a batch, up to rounding.
         Raises   UnsupportedError if what the model needs is not installed; BackendError if it fails.
+        """
+        ...
+
+
+class ReplyStream(Protocol):
+    """A streamed reply: iterate over it once, with `for` or `async for`, for chunks as dicts in the wire's own shape.
+
+    Raises   while iterating, as `ChatModel.create`. A stream that breaks off is not tried again: what came was given.
+    """
+
+    def __iter__(self) -> Iterator[dict[str, Any]]: ...
+
+    def __aiter__(self) -> AsyncIterator[dict[str, Any]]: ...
+
+    def close(self) -> None:
+        """Let go of the connection; after the end, or a second time, it does nothing. Leaving the loop does it too."""
+        ...
+
+
+class ChatModel(Protocol):
+    """A language model behind an endpoint.
+
+    Payload    keyword arguments of the provider's client, such as `Session.prepare` gives; `model` and, on Anthropic's
+               wire, `max_tokens` are filled in where they are left out. It is never changed.
+    timeout_s  seconds for the whole call, tries and waiting together; for a stream, until its end. None: the model's.
+    Tries      rate limits (429), 5xx and lost connections are tried again after a growing, jittered wait, or the one
+               that `Retry-After` names, while the deadline allows; other refusals never are.
+    Cancel     `cancel`, or for awaited calls the task's own cancelling, closes the connection at once.
+    Safety     any number of threads and event loops.
+    Raises     UsageError for what the provider refuses (key, model, request: HTTP 400, 401, 403, 404, 422): no try
+               would help; ModelError for all else; UnsupportedError if the provider's client is not installed.
+               No message holds the key, or what was sent.
+    """
+
+    @property
+    def name(self) -> str:
+        """The model, as its provider calls it."""
+        ...
+
+    @property
+    def wire(self) -> ModelWire:
+        """The shape of payloads and replies."""
+        ...
+
+    @property
+    def context_tokens(self) -> int:
+        """The window. Asked of the endpoint once, where it tells; else what is known by name; 0: not known.
+
+        Raises   nothing: an endpoint that does not answer tells nothing.
+        """
+        ...
+
+    def create(
+        self, payload: Mapping[str, Any], *, timeout_s: float | None = None, cancel: Cancel | None = None
+    ) -> dict[str, Any]:
+        """The reply as plain data, with all that the provider put in; what `Session.absorb` takes."""
+        ...
+
+    async def acreate(
+        self, payload: Mapping[str, Any], *, timeout_s: float | None = None, cancel: Cancel | None = None
+    ) -> dict[str, Any]:
+        """See `create`."""
+        ...
+
+    def stream(
+        self, payload: Mapping[str, Any], *, timeout_s: float | None = None, cancel: Cancel | None = None
+    ) -> ReplyStream:
+        """The reply in chunks, for `for` and `async for`; what `Session.absorb_stream` takes.
+
+        The request goes out with the first chunk asked for. Counts of tokens are asked for where the wire has to be.
+        """
+        ...
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int = 1024,
+        timeout_s: float | None = None,
+        cancel: Cancel | None = None,
+    ) -> Completion:
+        """One answer, for memory work.
+
+        messages   `{"role": "system" | "user" | "assistant", "content": text}`, on every wire.
+        schema     the answer is asked for as JSON under it: by the endpoint's own means, else in words. Every object
+                   in it should be closed (`additionalProperties` false) with all members required.
+        max_tokens of the answer; a reply that needs more ends with finish `length`, and then has no `data`.
+        Raises     as `create`; ModelError `reply` for what is not a reply at all. An empty answer is no error.
+        """
+        ...
+
+    async def acomplete(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int = 1024,
+        timeout_s: float | None = None,
+        cancel: Cancel | None = None,
+    ) -> Completion:
+        """See `complete`."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections; a second call does nothing."""
+        ...
+
+
+class Reranker(Protocol):
+    """What puts texts in the order in which they answer a question."""
+
+    @property
+    def name(self) -> str:
+        """The model that it asks."""
+        ...
+
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """One number from 0 to 1 for each text, in their order; higher answers better. No texts: no call.
+
+        Raises   as `ChatModel.complete`; ModelError `reply` if the model scored other texts than these.
         """
         ...
 
@@ -242,7 +367,48 @@ class MemoryStore(Protocol):
         ...
 
 
-class Store(SlotStore, MemoryStore, SessionStore, Protocol):
+@runtime_checkable
+class Portable(Protocol):
+    """What a whole store is copied by: its tables, row by row, the same in each engine; see `records.tables`.
+
+    Rows     every one that is stored, expired and hidden ones too, in the order of their keys; what this object kept
+             back is stored first. Bytes, texts and numbers come back as they went in.
+    """
+
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that this engine keeps."""
+        ...
+
+    def scan(self, table: str, *, after: Row | None = None, limit: int = 1000) -> list[Row]:
+        """The rows of a table with a key greater than `after` (None: from the first), at most `limit`."""
+        ...
+
+    def put_rows(self, table: str, rows: Sequence[Row]) -> None:
+        """Store rows in one transaction, in place of those with the same key; no rule is asked, no event is left.
+
+        Events that are added later have a greater `seq` than those put.
+        """
+        ...
+
+    def clear_rows(self, table: str) -> None:
+        """Remove all rows of a table."""
+        ...
+
+
+@runtime_checkable
+class Notes(Protocol):
+    """A few short texts about the store itself, by name: how far a copy is, who does which work, when it was done."""
+
+    def note(self, name: str) -> str | None:
+        """The text of that name, or None."""
+        ...
+
+    def set_note(self, name: str, text: str | None, *, was: str | None) -> bool:
+        """Store the text, or remove it, if the stored one is still `was` (None: there is none); whether it did."""
+        ...
+
+
+class Store(SlotStore, MemoryStore, SessionStore, Portable, Notes, Protocol):
     """An engine that can keep all: slots, memories, sessions, and one log of events for them."""
 
 
