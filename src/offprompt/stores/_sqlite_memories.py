@@ -8,17 +8,14 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
-
 from offprompt.records import Event, Indexed, Memory, MemoryQuery, MemoryVersion, Scope, SweepMemories, Unindexed
 from offprompt.stores._blobs import decode, encode
+from offprompt.stores._rows import memory_of, memory_values
 from offprompt.stores._sqlite_rows import THE_SCOPE, in_subtree
 from offprompt.stores._sqlite_slots import SqliteTable
 
 ALIVE: Final = "(m.expires_at IS NULL OR m.expires_at > ?)"
 THE_MEMORY: Final = "app = ? AND memory_id = ?"
-_ENCODER: Final = msgspec.json.Encoder()
-_DECODER: Final = msgspec.json.Decoder(Memory)
 MEMORY_TABLES: Final = ("memory_index", "memory_versions", "memory_keys", "memories")
 
 
@@ -31,7 +28,7 @@ class SqliteMemories:
 
     def load(self, app: str, memory_id: str) -> Memory | None:
         row = self._sql("SELECT record FROM memories WHERE " + THE_MEMORY, (app, memory_id)).fetchone()
-        return None if row is None else _memory(row[0])
+        return None if row is None else memory_of(row[0])
 
     def by_op_key(self, scope: Scope, op_key: str) -> Memory | None:
         row = self._sql(
@@ -46,7 +43,7 @@ class SqliteMemories:
             f"AND subject = ? AND attribute = ? AND {THE_SCOPE} ORDER BY +memory_id",
             (memory.digest, memory.kind, memory.subject, memory.attribute, *memory.scope.key),
         )
-        return [_memory(row[0]) for row in rows]
+        return [memory_of(row[0]) for row in rows]
 
     def by_attribute(self, memory: Memory) -> list[Memory]:
         rows = self._sql(
@@ -55,7 +52,7 @@ class SqliteMemories:
             + " AND subject = ? AND attribute = ? ORDER BY +memory_id",
             (*memory.scope.key, memory.subject, memory.attribute),
         )
-        return [_memory(row[0]) for row in rows]
+        return [memory_of(row[0]) for row in rows]
 
     def rows(self, query: MemoryQuery, scope: Scope, now: float) -> list[Memory]:
         where, given = in_subtree(scope) if query.within == "subtree" else (THE_SCOPE, list(scope.key))
@@ -84,10 +81,10 @@ class SqliteMemories:
             + " ORDER BY memory_id LIMIT ?",
             (*(value for _, values in parts for value in values), -1 if query.limit is None else query.limit),
         )
-        return [_memory(row[0]) for row in rows]
+        return [memory_of(row[0]) for row in rows]
 
     def add(self, memory: Memory) -> None:
-        self._sql(f"INSERT INTO memories VALUES ({_marks(range(17))})", _values(memory))
+        self._sql(f"INSERT INTO memories VALUES ({_marks(range(17))})", memory_values(memory))
 
     def name(self, scope: Scope, op_key: str, memory_id: str) -> None:
         self._sql(f"INSERT OR REPLACE INTO memory_keys VALUES ({_marks(range(6))})", (*scope.key, op_key, memory_id))
@@ -97,12 +94,12 @@ class SqliteMemories:
             "UPDATE memories SET (app, user, agent, session, memory_id, kind, state, state_at, digest, subject, "
             f"attribute, in_session, happened_at, expires_at, active_at, revision, record) = ({_marks(range(17))}) "
             "WHERE " + THE_MEMORY,
-            (*_values(memory), memory.scope.app, memory.memory_id),
+            (*memory_values(memory), memory.scope.app, memory.memory_id),
         )
 
     def refresh(self, memory: Memory) -> None:
         # SQLite writes every index that has a column of the statement, changed or not.
-        *_, active_at, revision, record = _values(memory)
+        *_, active_at, revision, record = memory_values(memory)
         self._sql(
             "UPDATE memories SET (active_at, revision, record) = (?, ?, ?) WHERE " + THE_MEMORY,
             (active_at, revision, record, memory.scope.app, memory.memory_id),
@@ -181,7 +178,7 @@ class SqliteMemories:
             + "ORDER BY m.memory_id",
             (*scope.key, after),
         )
-        return [(_memory(row[0]), Indexed(*row[1:]) if row[1] is not None else None) for row in rows]
+        return [(memory_of(row[0]), Indexed(*row[1:]) if row[1] is not None else None) for row in rows]
 
     def unindexed(self, op: Unindexed, now: float) -> list[Memory]:
         where, given = in_subtree(op.scope)
@@ -191,7 +188,7 @@ class SqliteMemories:
             "AND x.embedder = ? AND x.version = json_extract(m.record, '$.version')) ORDER BY memory_id LIMIT ?",
             (now, op.after, *given, op.embedder, op.limit),
         )
-        return [_memory(row[0]) for row in rows]
+        return [memory_of(row[0]) for row in rows]
 
     def scopes(self, scope: Scope | None, now: float) -> list[tuple[Scope, int]]:
         where, given = in_subtree(scope)
@@ -216,43 +213,11 @@ class SqliteMemories:
             f"SELECT record FROM memories m WHERE ({' OR '.join(due)}) AND (? IS NULL OR app = ?) ORDER BY +memory_id",
             (*given, op.app, op.app),
         )
-        found = [_memory(row[0]) for row in rows]
+        found = [memory_of(row[0]) for row in rows]
         return [one for one in found if not one.pinned or one.state == "forgotten"]
 
     def log(self, events: Sequence[Event]) -> None:
         SqliteTable(self._connection, None).log(events)
-
-
-def _memory(text: str) -> Memory:
-    """The memory of a row's record.
-
-    Raises   BackendError if it cannot be read.
-    """
-    try:
-        return _DECODER.decode(text)
-    except (ValueError, msgspec.ValidationError):
-        # Slower, and says what is wrong.
-        return decode(text, Memory)
-
-
-def _values(memory: Memory) -> tuple[Any, ...]:
-    """The memory as a row of table `memories`, in its column order."""
-    return (
-        *memory.scope.key,
-        memory.memory_id,
-        memory.kind,
-        memory.state,
-        memory.state_at,
-        memory.digest,
-        memory.subject,
-        memory.attribute,
-        memory.session,
-        memory.happened_at,
-        None if memory.pinned else memory.expires_at,
-        max(memory.updated_at, memory.used_at or 0.0),
-        memory.revision,
-        _ENCODER.encode(memory).decode(),
-    )
 
 
 def _json(texts: Sequence[str]) -> str:

@@ -9,20 +9,16 @@ from collections.abc import Sequence
 
 from offprompt.records import RULES, Event, Scope, Slot, SlotVersion, fold_name
 from offprompt.stores import _rules as rules
-from offprompt.stores._sqlite_rows import (
-    EVENT_COLUMNS,
-    SLOT_ROWS,
-    THE_SCOPE,
-    THE_SLOT,
+from offprompt.stores._rows import (
     allow_text,
     event_of,
     event_values,
-    in_subtree,
     slot_of,
     slot_values,
     version_of,
     version_values,
 )
+from offprompt.stores._sqlite_rows import EVENT_COLUMNS, SLOT_ROWS, THE_SCOPE, THE_SLOT, in_subtree
 from offprompt.stores._touches import SlotKey, Touch, Touches, slot_key, touch_of
 
 
