@@ -55,5 +55,6 @@ def _move(table: MemoryTable, rows: list[Memory], scope: Scope, now: float) -> N
             moved = replace(moved, state="superseded", state_at=now, superseded_by=twin.memory_id)
             table.note(moved, version_of(moved, "superseded", now))
         table.move(moved)
+    table.queue(scope.app, [row.memory_id for row in rows])
     for row in rows:
         chain(table, replace(row, scope=scope, revision=revision), now)

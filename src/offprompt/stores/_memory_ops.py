@@ -10,14 +10,17 @@ from offprompt.errors import UsageError
 from offprompt.records import (
     AddMemory,
     AliasesOf,
+    DoneVectors,
     EraseMemories,
     ForgetMemories,
     GetMemories,
+    Indexed,
     IndexMemories,
     IndexPage,
     JoinUsers,
     ListMemories,
     LoadIndex,
+    LoadMemories,
     LogMemoryEvents,
     Memory,
     MemoryHistory,
@@ -25,6 +28,8 @@ from offprompt.records import (
     MemoryQuery,
     MemoryScopes,
     MemoryVersion,
+    PendingVectors,
+    QueueVectors,
     RestoreMemories,
     ScopeRevisions,
     SweepMemories,
@@ -32,22 +37,27 @@ from offprompt.records import (
     UpdateMemory,
     UseMemories,
     UserOf,
+    WaitingVectors,
 )
 from offprompt.stores import _memory_joins as joins
 from offprompt.stores import _memory_rules as rules
 from offprompt.stores import _memory_writes as writes
+from offprompt.stores import _vector_queue as vectors
 from offprompt.stores._memory_table import MemoryTable
 
 READ_OPS: Final = (
     GetMemories,
     ListMemories,
     MemoryHistory,
+    LoadMemories,
     LoadIndex,
     ScopeRevisions,
     Unindexed,
     MemoryScopes,
     UserOf,
     AliasesOf,
+    WaitingVectors,
+    PendingVectors,
 )
 """Ops that a read transaction can serve."""
 
@@ -64,6 +74,7 @@ def is_memory_read(ops: Sequence[MemoryOp[Any]]) -> bool:
 
 def _run(table: MemoryTable, op: MemoryOp[Any], now: float) -> Any:
     by_type: dict[type, Callable[[MemoryTable, Any, float], Any]] = {
+        LoadMemories: _pairs,
         AddMemory: writes.add,
         UpdateMemory: writes.update,
         ForgetMemories: writes.forget,
@@ -73,6 +84,10 @@ def _run(table: MemoryTable, op: MemoryOp[Any], now: float) -> Any:
         UseMemories: writes.use,
         IndexMemories: writes.index,
         JoinUsers: joins.join,
+        WaitingVectors: vectors.waiting,
+        PendingVectors: vectors.pending,
+        DoneVectors: vectors.done,
+        QueueVectors: vectors.queue,
     }
     if type(op) in by_type:
         return by_type[type(op)](table, op, now)
@@ -100,6 +115,12 @@ def _run(table: MemoryTable, op: MemoryOp[Any], now: float) -> Any:
             return table.log(op.events)
         case _:
             raise UsageError(f"{type(op).__name__} is not an op of a MemoryStore; see offprompt.records")
+
+
+def _pairs(table: MemoryTable, op: LoadMemories, now: float) -> list[tuple[Memory, Indexed | None]]:
+    pairs = {pair[0].memory_id: pair for pair in table.pairs(op.app, op.ids)}
+    there = (pairs.get(memory_id) for memory_id in dict.fromkeys(op.ids))
+    return [pair for pair in there if pair is not None and not rules.is_over(pair[0], now)]
 
 
 def _list(table: MemoryTable, query: MemoryQuery, now: float) -> list[Memory]:

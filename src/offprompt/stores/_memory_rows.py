@@ -18,15 +18,18 @@ ScopeKey = tuple[str, str, str, str]
 
 @dataclass(slots=True)
 class MemoryRows:
-    """A MemoryTable in memory. log: where events go."""
+    """A MemoryTable in memory. send: where events go. queues: whether a vector index lies elsewhere."""
 
     send: Callable[[Sequence[Event]], None]
+    queues: bool = False
     memories: dict[Id, Memory] = field(default_factory=dict[Id, Memory])
     notes: dict[Id, tuple[MemoryVersion, ...]] = field(default_factory=dict[Id, tuple[MemoryVersion, ...]])
     keys: dict[tuple[ScopeKey, str], str] = field(default_factory=dict[tuple[ScopeKey, str], str])
     derived: dict[Id, Indexed] = field(default_factory=dict[Id, Indexed])
     revisions: dict[ScopeKey, tuple[int, int]] = field(default_factory=dict[ScopeKey, tuple[int, int]])
     joined: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    queued: dict[Id, int] = field(default_factory=dict[Id, int])
+    _last_queued: int = 0
     _undo: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
     def begin(self) -> None:
@@ -166,6 +169,26 @@ class MemoryRows:
             )
 
         return _sorted([row for row in self.memories.values() if op.app in (None, row.scope.app) and is_due(row)])
+
+    def pairs(self, app: str, ids: Sequence[str]) -> list[tuple[Memory, Indexed | None]]:
+        rows = [self.load(app, memory_id) for memory_id in dict.fromkeys(ids)]
+        return [(row, self.derived.get((app, row.memory_id))) for row in rows if row is not None]
+
+    def queue(self, app: str, ids: Sequence[str]) -> None:
+        for memory_id in ids if self.queues else ():
+            self._last_queued += 1
+            self._set(self.queued, (app, memory_id), self._last_queued)
+
+    def waiting(self, app: str | None, limit: int) -> list[tuple[int, str, str]]:
+        rows = sorted((seq, *place) for place, seq in self.queued.items() if app in (None, place[0]))
+        return rows[:limit]
+
+    def unqueue(self, seqs: Sequence[int]) -> set[int]:
+        wanted = set(seqs)
+        gone = {place: seq for place, seq in self.queued.items() if seq in wanted}
+        for place in gone:
+            self._drop(self.queued, place)
+        return set(gone.values())
 
     def log(self, events: Sequence[Event]) -> None:
         self.send(events)

@@ -113,6 +113,25 @@ class MemoryTable(Protocol):
         """The rows that a sweep removes."""
         ...
 
+    def pairs(self, app: str, ids: Sequence[str]) -> list[tuple[Memory, Indexed | None]]:
+        """The rows of these ids in that app, each once, with what is derived; in no order."""
+        ...
+
+    def queue(self, app: str, ids: Sequence[str]) -> None:
+        """Note that the vector index is behind with these, under new and greater numbers; nothing where there is none.
+
+        A number is never given out again, not even of a row that is gone.
+        """
+        ...
+
+    def waiting(self, app: str | None, limit: int) -> list[tuple[int, str, str]]:
+        """Number, app and id of what the index is behind with (None: in all apps), by number."""
+        ...
+
+    def unqueue(self, seqs: Sequence[int]) -> set[int]:
+        """Remove rows by number; the numbers that were there."""
+        ...
+
     def log(self, events: Sequence[Event]) -> None:
         """Append to the event log."""
         ...

@@ -61,6 +61,7 @@ def _twin(table: MemoryTable, op: AddMemory, memory: Memory, now: float) -> Memo
 def _merge(table: MemoryTable, twin: Memory, memory: Memory, now: float) -> tuple[Added, str]:
     joined = replace(rules.merged(twin, memory, now), revision=table.bump(twin.scope))
     table.change(joined)
+    table.queue(joined.scope.app, [joined.memory_id])
     table.note(joined, version_of(joined, "merged", now, memory.actor))
     replaced = chain(table, joined, now)
     stored, counted = table.load(twin.scope.app, twin.memory_id), f"merged, {joined.repeats + 1} times now"
@@ -75,6 +76,7 @@ def _insert(table: MemoryTable, op: AddMemory, memory: Memory, now: float) -> tu
     table.note(memory, version_of(memory, "added", now))
     if op.indexed is not None:
         table.index(memory.scope.app, op.indexed)
+    table.queue(memory.scope.app, [memory.memory_id])
     replaced = chain(table, memory, now)
     stored = table.load(memory.scope.app, memory.memory_id)
     if stored is not None and stored.state == "superseded":
@@ -92,6 +94,7 @@ def chain(table: MemoryTable, memory: Memory, now: float) -> tuple[str, ...]:
         was = next(row for row in facts if row.memory_id == fact.memory_id)
         changed = replace(fact, revision=memory.revision)
         table.change(changed)
+        table.queue(changed.scope.app, [changed.memory_id])
         if was.state != changed.state:
             table.note(changed, version_of(changed, "superseded" if changed.state == "superseded" else "restored", now))
             if changed.state == "superseded" and changed.memory_id != memory.memory_id:
@@ -109,6 +112,7 @@ def update(table: MemoryTable, op: UpdateMemory, now: float) -> Memory:
         return memory
     memory = replace(memory, revision=table.bump(op.scope))
     table.change(memory)
+    table.queue(op.scope.app, [memory.memory_id])
     if memory.version != row.version:
         table.note(memory, version_of(memory, "updated", now))
     if memory.state != row.state:
@@ -166,6 +170,7 @@ def _store(table: MemoryTable, scope: Scope, rows: Sequence[Memory], outcome: An
     for row in rows:
         table.change(replace(row, revision=revision))
         table.note(row, version_of(row, outcome, now, actor))
+    table.queue(scope.app, [row.memory_id for row in rows])
 
 
 def erase(table: MemoryTable, op: EraseMemories, now: float) -> int:
@@ -197,6 +202,7 @@ def sweep(table: MemoryTable, op: SweepMemories, now: float) -> int:
 def _remove(table: MemoryTable, rows: Sequence[Memory]) -> None:
     for row in rows:
         table.remove(row)
+        table.queue(row.scope.app, [row.memory_id])
     for scope in dict.fromkeys(row.scope for row in rows):
         table.bump(scope, whole=True)
 
@@ -223,6 +229,7 @@ def index(table: MemoryTable, op: IndexMemories, now: float) -> int:
         for row, indexed in fitting:
             table.index(op.scope.app, indexed)
             table.refresh(replace(row, revision=revision))
+        table.queue(op.scope.app, [row.memory_id for row, _ in fitting])
     return len(fitting)
 
 

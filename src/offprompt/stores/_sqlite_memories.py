@@ -20,10 +20,10 @@ MEMORY_TABLES: Final = ("memory_index", "memory_versions", "memory_keys", "memor
 
 
 class SqliteMemories:
-    """A MemoryTable over one connection in a transaction."""
+    """A MemoryTable over one connection in a transaction. queues: whether a vector index lies elsewhere."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: sqlite3.Connection, *, queues: bool = False) -> None:
+        self._connection, self._queues = connection, queues
         self._sql = connection.execute
 
     def load(self, app: str, memory_id: str) -> Memory | None:
@@ -215,6 +215,33 @@ class SqliteMemories:
         )
         found = [memory_of(row[0]) for row in rows]
         return [one for one in found if not one.pinned or one.state == "forgotten"]
+
+    def pairs(self, app: str, ids: Sequence[str]) -> list[tuple[Memory, Indexed | None]]:
+        rows = self._sql(
+            "SELECT m.record, x.memory_id, x.version, x.content, x.embedder FROM memories m "
+            "LEFT JOIN memory_index x ON x.app = m.app AND x.memory_id = m.memory_id "
+            "WHERE m.app = ? AND m.memory_id IN (SELECT value FROM json_each(?))",
+            (app, _json(ids)),
+        )
+        return [(memory_of(row[0]), Indexed(*row[1:]) if row[1] is not None else None) for row in rows]
+
+    def queue(self, app: str, ids: Sequence[str]) -> None:
+        if self._queues:
+            rows = [(app, memory_id) for memory_id in ids]
+            self._connection.executemany("INSERT OR REPLACE INTO vector_queue (app, memory_id) VALUES (?, ?)", rows)
+
+    def waiting(self, app: str | None, limit: int) -> list[tuple[int, str, str]]:
+        return self._sql(
+            "SELECT seq, app, memory_id FROM vector_queue WHERE ? IS NULL OR app = ? ORDER BY seq LIMIT ?",
+            (app, app, limit),
+        ).fetchall()
+
+    def unqueue(self, seqs: Sequence[int]) -> set[int]:
+        rows = self._sql(
+            "DELETE FROM vector_queue WHERE seq IN (SELECT value FROM json_each(?)) RETURNING seq",
+            (encode(list(seqs)),),
+        )
+        return {row[0] for row in rows.fetchall()}
 
     def log(self, events: Sequence[Event]) -> None:
         SqliteTable(self._connection, None).log(events)

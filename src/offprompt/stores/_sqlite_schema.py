@@ -147,7 +147,19 @@ _FORMAT_4: Final = (
     "CREATE INDEX aliases_new ON aliases (app, new)",
 )
 
-MIGRATIONS: Final = (_FORMAT_1, _FORMAT_2, _FORMAT_3, _FORMAT_4)
+# About the store itself: how far a copy into it is, who does which work, when it was done.
+# vector_queue: memories whose last change a vector index outside may not have, each once, under its newest number.
+_FORMAT_5: Final = (
+    "CREATE TABLE notes (name TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (name)) WITHOUT ROWID",
+    """
+    CREATE TABLE vector_queue (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, app TEXT NOT NULL, memory_id TEXT NOT NULL,
+        UNIQUE (app, memory_id)
+    )
+    """,
+)
+
+MIGRATIONS: Final = (_FORMAT_1, _FORMAT_2, _FORMAT_3, _FORMAT_4, _FORMAT_5)
 FORMAT: Final = len(MIGRATIONS)
 """The format that this program writes; `PRAGMA user_version` of the file."""
 

@@ -49,6 +49,7 @@ class SqliteStore:
                     stored at once when it gains 1/32 of ttl_s or more, so other processes see it at most that late.
     Erase           overwrites what it removes, and empties the write-ahead log unless others are using it just then.
     Raises          BackendError if the file cannot be used: another program's, a newer format, no rights.
+    vector_queue    whether changes of memories wait for a vector index that lies elsewhere.
     """
 
     def __init__(
@@ -60,10 +61,12 @@ class SqliteStore:
         busy_timeout_s: float = 60.0,
     ) -> None:
         self.path = Path(path).absolute()
+        vector_queue: bool = False,
         self._clock = clock
         self._busy_timeout_s = busy_timeout_s
         self._touches = Touches()
         self._db = Connections(self.path, durability=durability, busy_timeout_s=busy_timeout_s)
+        self._vector_queue = vector_queue
 
     def batch(self, ops: Sequence[SlotOp[Any]]) -> list[Any]:
         """See SlotStore."""
@@ -85,7 +88,8 @@ class SqliteStore:
             return []
 
         def work(connection: sqlite3.Connection) -> list[Any]:
-            return run_memory_ops(SqliteMemories(connection), ops, self._clock.now())
+            table = SqliteMemories(connection, queues=self._vector_queue)
+            return run_memory_ops(table, ops, self._clock.now())
 
         if is_memory_read(ops):
             return self._db.read(work)
