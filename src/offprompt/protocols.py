@@ -495,6 +495,14 @@ class WordIndex(Protocol):
         """
         ...
 
+    def beside(self, app: str, ids: Sequence[str]) -> tuple[str, ...]:
+        """Ids of the live episodes, not expired, that stand right before or after these in the log of their session.
+
+        The log: the live episodes of one scope with one `session`, not empty, by order and id. Others are passed over.
+        Returns  ids that are not among those given, in order, each once.
+        """
+        ...
+
 
 @runtime_checkable
 class Maintainable(Protocol):

@@ -23,7 +23,6 @@ from offprompt.records.memory import (
 )
 from offprompt.records.memory_ops import (
     AddMemory,
-    BesideMemories,
     DoneVectors,
     EraseMemories,
     ForgetMemories,
@@ -97,7 +96,6 @@ __all__ = [
     "AddOutcome",
     "Added",
     "AliasesOf",
-    "BesideMemories",
     "Body",
     "Cancel",
     "Completion",

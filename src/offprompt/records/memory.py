@@ -122,6 +122,7 @@ class MemoryQuery:
 
     within   `exact`: this scope only · `inherit`: the scopes it inherits · `subtree`: every scope with all its ids.
     since/until  over `happened_at`, since ≤ t < until. after: the id behind which the page begins. limit: at most.
+    about    facts with subject and attribute only.
     """
 
     scope: Scope
@@ -133,6 +134,7 @@ class MemoryQuery:
     since: float | None = None
     until: float | None = None
     expired: bool = False
+    about: bool = False
     after: str = ""
     limit: int | None = None
 

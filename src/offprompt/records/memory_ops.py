@@ -53,14 +53,6 @@ class LoadMemories(MemoryOp[list[tuple[Memory, Indexed | None]]]):
 
 
 @dataclass(frozen=True, slots=True)
-class BesideMemories(MemoryOp[tuple[str, ...]]):
-    """Ids of the live episodes that stand right before or after these in the log of their session and scope; by id."""
-
-    app: str
-    ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ListMemories(MemoryOp[list[Memory]]):
     """The memories that a query finds."""
 

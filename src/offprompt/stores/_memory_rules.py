@@ -276,6 +276,7 @@ def fits(memory: Memory, query: MemoryQuery, now: float) -> bool:
         and (query.session is None or memory.session == query.session)
         and (query.since is None or memory.happened_at >= query.since)
         and (query.until is None or memory.happened_at < query.until)
+        and (bool(memory.attribute) or not query.about)
         and is_over(memory, now) == query.expired
         and memory.memory_id > query.after
     )

@@ -69,6 +69,8 @@ class SqliteMemories:
             inside = scope.holds if query.within == "subtree" else scope.__eq__
             there = {row.memory_id for row in found if row is not None and inside(row.scope)}
             parts.append(("memory_id IN (SELECT value FROM json_each(?))", (_json(sorted(there)),)))
+        if query.about:
+            parts.append(("attribute <> ''", ()))
         if query.session is not None:
             parts.append(("in_session = ?", (query.session,)))
         if query.since is not None:
