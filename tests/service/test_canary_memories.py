@@ -27,7 +27,7 @@ ASKED = ("Where did I say that my violet umbrella stand is?", "我把紫色的�
 def opened(tmp_path: Path, clock: MovedClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offprompt]:
     path = tmp_path / "agent.db"
     monkeypatch.setenv("OFFPROMPT_URL", str(path))
-    with offprompt.open(path, clock=clock, max_value_bytes=1000, recall_tokens=2000) as mem:
+    with offprompt.open(path, clock=clock, max_value_bytes=1000, recall_tokens=2000, embedder="none") as mem:
         yield mem
 
 
