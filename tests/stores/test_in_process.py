@@ -9,7 +9,7 @@ import pytest
 from offprompt.protocols import MemoryStore, SessionStore, SlotStore
 from offprompt.stores.in_process import InProcessStore
 from offprompt.testing import MovedClock
-from offprompt.testing.suites import MemoryStoreSuite, SessionStoreSuite, SlotStoreSuite
+from offprompt.testing.suites import MemoryStoreSuite, SessionStoreSuite, SlotStoreSuite, StoreSuite
 
 
 @pytest.fixture
@@ -29,6 +29,10 @@ class TestMemories(MemoryStoreSuite):
 
 class TestSessions(SessionStoreSuite):
     """SessionStore."""
+
+
+class TestWhole(StoreSuite):
+    """Portable and Notes."""
 
 
 def test_it_is_all_its_roles() -> None:

@@ -140,7 +140,7 @@ def test_a_file_of_format_1_is_brought_forward(tmp_path: Path) -> None:
         finding.state == "ok" for finding in store.check() if finding.name in ("format", "integrity", "versions")
     )
     store.close()
-    assert format_of(path) == FORMAT == 4
+    assert format_of(path) == FORMAT == 5
     again = SqliteStore(path, clock=CLOCK)
     slot = get(again, "key")
     assert slot is not None

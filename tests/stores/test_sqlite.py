@@ -10,7 +10,7 @@ import pytest
 from offprompt.protocols import Maintainable, MemoryStore, SessionStore, SlotStore
 from offprompt.stores.sqlite import SqliteStore
 from offprompt.testing import MovedClock
-from offprompt.testing.suites import MemoryStoreSuite, SessionStoreSuite, SlotStoreSuite
+from offprompt.testing.suites import MemoryStoreSuite, SessionStoreSuite, SlotStoreSuite, StoreSuite
 
 
 @pytest.fixture
@@ -30,6 +30,10 @@ class TestMemories(MemoryStoreSuite):
 
 class TestSessions(SessionStoreSuite):
     """SessionStore."""
+
+
+class TestWhole(StoreSuite):
+    """Portable and Notes."""
 
 
 def test_it_is_all_its_roles(tmp_path: Path) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any
 
 from offprompt.errors import UsageError
 from offprompt.protocols import Clock
 from offprompt.records import (
-    RULES,
     Body,
     Event,
     JournalEntry,
@@ -20,52 +18,35 @@ from offprompt.records import (
     Scope,
     SessionChange,
     SessionRecord,
-    Slot,
     SlotOp,
-    SlotVersion,
-    fold_name,
 )
-from offprompt.stores import _rules as rules
+from offprompt.records.tables import TABLES, Row
 from offprompt.stores import _session_rules as session_rules
 from offprompt.stores._blobs import decode, encode
 from offprompt.stores._forks import follow
+from offprompt.stores._in_process_tables import InProcessTables
 from offprompt.stores._memory_ops import run_memory_ops
 from offprompt.stores._memory_rows import MemoryRows
+from offprompt.stores._session_rows import KeptSession
 from offprompt.stores._slot_ops import run_ops
-
-Key: TypeAlias = tuple[str, str, str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A slot as kept, with its versions, oldest first, each with the key of the write that made it."""
-
-    slot: Slot
-    versions: tuple[tuple[SlotVersion, str | None], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Session:
-    """A session as kept: texts, so that nobody holds what is stored."""
-
-    record: str
-    revision: int
-    used_at: float
-    journal: dict[str, str] = field(default_factory=dict[str, str])
-    bodies: dict[str, str] = field(default_factory=dict[str, str])
-    ledger: dict[int, str] = field(default_factory=dict[int, str])
+from offprompt.stores._slot_rows import Key, SlotRows
 
 
 class InProcessStore:
-    """SlotStore, MemoryStore and SessionStore in memory. Thread-safe; durability: none."""
+    """SlotStore, MemoryStore and SessionStore in memory. Thread-safe; durability: none.
 
-    def __init__(self, clock: Clock) -> None:
+    vector_queue  whether changes of memories wait for a vector index that lies elsewhere.
+    """
+
+    def __init__(self, clock: Clock, *, vector_queue: bool = False) -> None:
         self._clock = clock
         self._lock = threading.RLock()
-        self._table = _Table()
-        self._memories = MemoryRows(self._table.log)
-        self._sessions: dict[Key, _Session] = {}
+        self._table = SlotRows()
+        self._memories = MemoryRows(self._table.log, vector_queue)
+        self._sessions: dict[Key, KeptSession] = {}
         self._keys: dict[tuple[str, str, str], bytes] = {}
+        self._tables = InProcessTables(self._table, self._memories, self._sessions, self._keys)
+        self._notes: dict[str, str] = {}
         self._is_closed = False
         follow(self)
 
@@ -98,7 +79,7 @@ class InProcessStore:
         with self._open():
             found = (
                 event
-                for event in self._table.events[max(0, after) :]
+                for event in self._table.events_after(after)
                 if (scope is None or scope.holds(event.scope)) and event.op.startswith(op or "")
             )
             return [event for event, _ in zip(found, range(max(0, limit)), strict=False)]
@@ -143,7 +124,7 @@ class InProcessStore:
                 if entry.seq in ledger:
                     raise session_rules.twice(entry, record.scope)
                 ledger[entry.seq] = encode(entry)
-            kept = _Session(encode(record), record.revision, record.used_at, journal, bodies, ledger)
+            kept = KeptSession(encode(record), record.revision, record.used_at, journal, bodies, ledger)
             self._sessions[record.scope.key] = kept
             self._table.log(change.events)
 
@@ -193,6 +174,40 @@ class InProcessStore:
                 del self._sessions[key]
             return len(gone)
 
+    def tables(self) -> tuple[str, ...]:
+        """See Portable."""
+        return tuple(TABLES)
+
+    def scan(self, table: str, *, after: Row | None = None, limit: int = 1000) -> list[Row]:
+        """See Portable."""
+        with self._open():
+            return self._tables.scan(TABLES[table], after)[:limit]
+
+    def put_rows(self, table: str, rows: Sequence[Row]) -> None:
+        """See Portable."""
+        with self._open():
+            self._tables.put(table, rows)
+
+    def clear_rows(self, table: str) -> None:
+        """See Portable."""
+        with self._open():
+            self._tables.clear(table)
+
+    def note(self, name: str) -> str | None:
+        """See Notes."""
+        with self._open():
+            return self._notes.get(name)
+
+    def set_note(self, name: str, text: str | None, *, was: str | None) -> bool:
+        """See Notes."""
+        with self._open():
+            if self._notes.get(name) != was:
+                return False
+            self._notes.pop(name, None)
+            if text is not None:
+                self._notes[name] = text
+            return True
+
     def before_fork(self) -> None:
         """See Forkable."""
         self._lock.acquire()
@@ -205,114 +220,3 @@ class InProcessStore:
         if self._is_closed:
             raise UsageError("this store is closed; open it again")
         return self._lock
-
-
-class _Table:
-    """Slots by scope and folded name; what a batch changed can be taken back."""
-
-    def __init__(self) -> None:
-        self.scopes: dict[Key, dict[str, _Row]] = {}
-        self.events: list[Event] = []
-        self._undo: list[tuple[Key, str, _Row | None]] = []
-
-    def mark(self) -> int:
-        """Begin a batch: what `back_to` takes."""
-        self._undo.clear()
-        return len(self.events)
-
-    def back_to(self, mark: int) -> None:
-        """Take back all since the mark."""
-        del self.events[mark:]
-        for key, folded, row in reversed(self._undo):
-            self._place(key, folded, row)
-        self._undo.clear()
-
-    def load(self, scope: Scope, folded: str) -> Slot | None:
-        row = self.scopes.get(scope.key, {}).get(folded)
-        return _copy(row.slot) if row is not None else None
-
-    def marks(self, scope: Scope, folded: str) -> list[rules.Mark]:
-        row = self.scopes.get(scope.key, {}).get(folded)
-        return [rules.Mark(kept.version, kept.trust, op_key) for kept, op_key in row.versions] if row else []
-
-    def versions(self, scope: Scope, folded: str) -> list[SlotVersion]:
-        row = self.scopes.get(scope.key, {}).get(folded)
-        return [replace(kept, value=copy.deepcopy(kept.value)) for kept, _ in row.versions] if row else []
-
-    def count_live(self, scope: Scope, now: float) -> int:
-        slots = [row.slot for row in self.scopes.get(scope.key, {}).values()]
-        return sum(rules.is_live(slot, now) and slot.actor != RULES for slot in slots)
-
-    def rows(self, scope: Scope, *, subtree: bool) -> list[Slot]:
-        if not subtree:
-            return [_copy(row.slot) for row in self.scopes.get(scope.key, {}).values()]
-        keys = [key for key in self.scopes if scope.holds(Scope.from_key(key))]
-        return [_copy(row.slot) for key in keys for row in self.scopes[key].values()]
-
-    def over(self, app: str | None, *, now: float, hidden_before: float) -> list[tuple[Scope, str]]:
-        return [
-            (row.slot.scope, folded)
-            for key, rows in self.scopes.items()
-            if app is None or key[0] == app
-            for folded, row in rows.items()
-            if rules.is_expired(row.slot, now)
-            or (row.slot.forgotten_at is not None and row.slot.forgotten_at <= hidden_before)
-        ]
-
-    def put(self, folded: str, planned: rules.PlannedPut) -> None:
-        slot = _copy(planned.slot)
-        version = SlotVersion(
-            slot.version, slot.value, slot.policy, slot.trust, slot.source, slot.actor, slot.updated_at, slot.bytes
-        )
-        old = None if planned.fresh else self.scopes.get(slot.scope.key, {}).get(folded)
-        kept = [item for item in (old.versions if old is not None else ()) if item[0].version not in planned.drop]
-        self._set(slot.scope.key, folded, _Row(slot, (*kept, (version, planned.op_key))))
-
-    def show(self, slot: Slot, outcome: rules.Outcome) -> None:
-        folded = fold_name(slot.name)
-        row = self.scopes[slot.scope.key][folded]
-        *before, (current, op_key) = row.versions
-        self._set(slot.scope.key, folded, _Row(_copy(slot), (*before, (replace(current, outcome=outcome), op_key))))
-
-    def guard(self, slot: Slot) -> None:
-        folded = fold_name(slot.name)
-        row = self.scopes[slot.scope.key][folded]
-        self._set(slot.scope.key, folded, replace(row, slot=_copy(slot)))
-
-    def touch(self, before: Slot, after: Slot, event: Event) -> None:
-        folded = fold_name(before.name)
-        row = self.scopes[after.scope.key][folded]
-        self._set(after.scope.key, folded, replace(row, slot=_copy(after)))
-        self.log([event])
-
-    def miss(self, event: Event) -> None:
-        self.log([event])
-
-    def remove(self, scope: Scope, folded: str) -> None:
-        self._set(scope.key, folded, None)
-
-    def move(self, slot: Slot, to: Scope) -> None:
-        folded = fold_name(slot.name)
-        row = self.scopes[slot.scope.key][folded]
-        self._set(slot.scope.key, folded, None)
-        self._set(to.key, folded, replace(row, slot=replace(row.slot, scope=to)))
-
-    def log(self, events: Sequence[Event]) -> None:
-        for event in events:
-            self.events.append(replace(event, seq=len(self.events) + 1))
-
-    def _set(self, key: Key, folded: str, row: _Row | None) -> None:
-        self._undo.append((key, folded, self.scopes.get(key, {}).get(folded)))
-        self._place(key, folded, row)
-
-    def _place(self, key: Key, folded: str, row: _Row | None) -> None:
-        if row is not None:
-            self.scopes.setdefault(key, {})[folded] = row
-        elif key in self.scopes:
-            self.scopes[key].pop(folded, None)
-            if not self.scopes[key]:
-                del self.scopes[key]
-
-
-def _copy(slot: Slot) -> Slot:
-    return replace(slot, value=copy.deepcopy(slot.value), schema=copy.deepcopy(slot.schema))

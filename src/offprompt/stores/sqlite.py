@@ -24,7 +24,9 @@ from offprompt.records import (
     SessionRecord,
     SlotOp,
 )
+from offprompt.records.tables import TABLES, Row
 from offprompt.stores import _sqlite_copies as copies
+from offprompt.stores import _sqlite_portable as portable
 from offprompt.stores import _sqlite_sessions as sessions
 from offprompt.stores._memory_ops import is_memory_read, run_memory_ops
 from offprompt.stores._slot_ops import is_read, run_ops
@@ -38,7 +40,7 @@ R = TypeVar("R")
 
 
 class SqliteStore:
-    """SlotStore, MemoryStore, SessionStore and Maintainable in one SQLite file with a write-ahead log.
+    """Store and Maintainable in one SQLite file with a write-ahead log.
 
     path            made with its folders if it is not there: 0600 in 0700. Never on a network drive.
     durability      `full`: a write that returned is on disk (synchronous=FULL). `process`: it survives a killed
@@ -47,9 +49,9 @@ class SqliteStore:
     Touching reads  leave uses, used_at and their events in memory: stored with this object's next change, when 256
                     wait, by `flush` and by `close`; a killed process loses what waits. A sliding slot's new expiry is
                     stored at once when it gains 1/32 of ttl_s or more, so other processes see it at most that late.
+    vector_queue    whether changes of memories wait for a vector index that lies elsewhere.
     Erase           overwrites what it removes, and empties the write-ahead log unless others are using it just then.
     Raises          BackendError if the file cannot be used: another program's, a newer format, no rights.
-    vector_queue    whether changes of memories wait for a vector index that lies elsewhere.
     """
 
     def __init__(
@@ -59,14 +61,14 @@ class SqliteStore:
         clock: Clock,
         durability: Durability = "full",
         busy_timeout_s: float = 60.0,
+        vector_queue: bool = False,
     ) -> None:
         self.path = Path(path).absolute()
-        vector_queue: bool = False,
         self._clock = clock
         self._busy_timeout_s = busy_timeout_s
+        self._vector_queue = vector_queue
         self._touches = Touches()
         self._db = Connections(self.path, durability=durability, busy_timeout_s=busy_timeout_s)
-        self._vector_queue = vector_queue
 
     def batch(self, ops: Sequence[SlotOp[Any]]) -> list[Any]:
         """See SlotStore."""
@@ -182,6 +184,31 @@ class SqliteStore:
         """See Maintainable."""
         self.flush()
         return self._db.bare(lambda connection: check_store(connection, self.path, self._clock.now(), fix=fix))
+
+    def tables(self) -> tuple[str, ...]:
+        """See Portable."""
+        return tuple(TABLES)
+
+    def scan(self, table: str, *, after: Row | None = None, limit: int = 1000) -> list[Row]:
+        """See Portable."""
+        self.flush()
+        return self._db.read(lambda connection: portable.scan(connection, table, after, limit))
+
+    def put_rows(self, table: str, rows: Sequence[Row]) -> None:
+        """See Portable."""
+        self._write(lambda connection: portable.put_rows(connection, table, rows))
+
+    def clear_rows(self, table: str) -> None:
+        """See Portable."""
+        self._write(lambda connection: portable.clear_rows(connection, table))
+
+    def note(self, name: str) -> str | None:
+        """See Notes."""
+        return self._db.read(lambda connection: portable.note(connection, name))
+
+    def set_note(self, name: str, text: str | None, *, was: str | None) -> bool:
+        """See Notes."""
+        return self._write(lambda connection: portable.set_note(connection, name, text, was))
 
     def _read(self, connection: sqlite3.Connection, ops: Sequence[SlotOp[Any]]) -> tuple[list[Any], list[Touch]]:
         table = SqliteTable(connection, self._touches)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from offprompt.testing.memory_adds import MemoryAdds
 from offprompt.testing.memory_joins import MemoryJoins
 from offprompt.testing.memory_life import MemoryLife
+from offprompt.testing.portable_suite import SlotPortableSuite, StoreSuite
 from offprompt.testing.session_suite import SessionStoreSuite
 from offprompt.testing.slot_events import SlotEvents
 from offprompt.testing.slot_guards import SlotGuards
@@ -25,7 +26,7 @@ from offprompt.testing.slot_moves import SlotMoves
 from offprompt.testing.slot_names import SlotNames
 from offprompt.testing.slot_puts import SlotPuts
 
-__all__ = ["MemoryStoreSuite", "SessionStoreSuite", "SlotStoreSuite"]
+__all__ = ["MemoryStoreSuite", "SessionStoreSuite", "SlotPortableSuite", "SlotStoreSuite", "StoreSuite"]
 
 
 class SlotStoreSuite(SlotPuts, SlotNames, SlotLife, SlotGuards, SlotMoves, SlotEvents, SlotModel):

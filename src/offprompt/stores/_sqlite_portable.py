@@ -1,0 +1,54 @@
+"""A SQLite store row by row, and its notes, within one transaction."""
+
+# ruff: noqa: S608 - statements are joined from this package's own constants; what users give is bound
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from offprompt.records.tables import TABLES, Row
+
+
+def scan(connection: sqlite3.Connection, name: str, after: Row | None, limit: int) -> list[Row]:
+    """See Portable.scan."""
+    table = TABLES[name]
+    key = ", ".join(table.key)
+    where = f"WHERE ({key}) > ({_marks(table.key)})" if after is not None else ""
+    return connection.execute(
+        f"SELECT {', '.join(table.columns)} FROM {name} {where} ORDER BY {key} LIMIT ?", (*(after or ()), limit)
+    ).fetchall()
+
+
+def put_rows(connection: sqlite3.Connection, name: str, rows: Sequence[Row]) -> None:
+    """See Portable.put_rows."""
+    table = TABLES[name]
+    connection.executemany(
+        f"INSERT OR REPLACE INTO {name} ({', '.join(table.columns)}) VALUES ({_marks(table.columns)})", rows
+    )
+
+
+def clear_rows(connection: sqlite3.Connection, name: str) -> None:
+    """See Portable.clear_rows."""
+    connection.execute(f"DELETE FROM {TABLES[name].name}")
+
+
+def note(connection: sqlite3.Connection, name: str) -> str | None:
+    """See Notes.note."""
+    row = connection.execute("SELECT text FROM notes WHERE name = ?", (name,)).fetchone()
+    return None if row is None else row[0]
+
+
+def set_note(connection: sqlite3.Connection, name: str, text: str | None, was: str | None) -> bool:
+    """See Notes.set_note."""
+    if note(connection, name) != was:
+        return False
+    if text is None:
+        connection.execute("DELETE FROM notes WHERE name = ?", (name,))
+    else:
+        connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, text))
+    return True
+
+
+def _marks(names: Sequence[str]) -> str:
+    return ", ".join("?" * len(names))
