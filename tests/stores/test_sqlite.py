@@ -10,7 +10,13 @@ import pytest
 from offprompt.protocols import Maintainable, MemoryStore, SessionStore, SlotStore
 from offprompt.stores.sqlite import SqliteStore
 from offprompt.testing import MovedClock
-from offprompt.testing.suites import MemoryStoreSuite, SessionStoreSuite, SlotStoreSuite, StoreSuite
+from offprompt.testing.suites import (
+    MemoryStoreSuite,
+    SessionStoreSuite,
+    SlotStoreSuite,
+    StoreSuite,
+    VectorQueueSuite,
+)
 
 
 @pytest.fixture
@@ -34,6 +40,16 @@ class TestSessions(SessionStoreSuite):
 
 class TestWhole(StoreSuite):
     """Portable and Notes."""
+
+
+class TestQueue(VectorQueueSuite):
+    """What waits for a vector index."""
+
+    @pytest.fixture
+    def store(self, clock: MovedClock, tmp_path: Path) -> Iterator[SqliteStore]:
+        store = SqliteStore(tmp_path / "agent.db", clock=clock, vector_queue=True)
+        yield store
+        store.close()
 
 
 def test_it_is_all_its_roles(tmp_path: Path) -> None:

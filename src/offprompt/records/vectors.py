@@ -73,7 +73,7 @@ class WordHits:
     """What a WordIndex finds, and what BM25 needs to know of all texts that `scope` and `within` name.
 
     ids      of those that are sought and hold a term, best first: by the sum of ln(1 + (N − n + .5) / (n + .5)) over
-             the terms that each holds, N: texts, n: holders; ties by id.
+             the terms that each holds, N: texts, n: holders; compared to nine decimals, ties by id.
     texts    live memories, not expired, that have terms; terms: in all of them together, each as often as it is there.
     holders  by term of the question, how many of the texts hold it; 0 is left out.
     """

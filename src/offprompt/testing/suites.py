@@ -16,6 +16,7 @@ from __future__ import annotations
 from offprompt.testing.memory_adds import MemoryAdds
 from offprompt.testing.memory_joins import MemoryJoins
 from offprompt.testing.memory_life import MemoryLife
+from offprompt.testing.memory_loads import MemoryLoads
 from offprompt.testing.portable_suite import SlotPortableSuite, StoreSuite
 from offprompt.testing.session_suite import SessionStoreSuite
 from offprompt.testing.slot_events import SlotEvents
@@ -25,16 +26,32 @@ from offprompt.testing.slot_model import SlotModel
 from offprompt.testing.slot_moves import SlotMoves
 from offprompt.testing.slot_names import SlotNames
 from offprompt.testing.slot_puts import SlotPuts
+from offprompt.testing.vector_queue import VectorQueue
+from offprompt.testing.vector_suite import VectorIndexSuite
+from offprompt.testing.word_suite import WordIndexSuite
 
-__all__ = ["MemoryStoreSuite", "SessionStoreSuite", "SlotPortableSuite", "SlotStoreSuite", "StoreSuite"]
+__all__ = [
+    "MemoryStoreSuite",
+    "SessionStoreSuite",
+    "SlotPortableSuite",
+    "SlotStoreSuite",
+    "StoreSuite",
+    "VectorIndexSuite",
+    "VectorQueueSuite",
+    "WordIndexSuite",
+]
 
 
 class SlotStoreSuite(SlotPuts, SlotNames, SlotLife, SlotGuards, SlotMoves, SlotEvents, SlotModel):
     """All that `protocols.SlotStore` promises; give it a `store` fixture that takes the `clock` fixture."""
 
 
-class MemoryStoreSuite(MemoryAdds, MemoryLife, MemoryJoins):
+class MemoryStoreSuite(MemoryAdds, MemoryLife, MemoryJoins, MemoryLoads):
     """All that `protocols.MemoryStore` promises; give it a `store` fixture that takes the `clock` fixture.
 
     The store's `events` are read as a SlotStore's.
     """
+
+
+class VectorQueueSuite(VectorQueue):
+    """What a MemoryStore keeps for a vector index outside; give it a `store` fixture of a store that has a queue."""

@@ -1,0 +1,1 @@
+"""Vector indexes: where vectors lie outside of a store."""
