@@ -1,0 +1,156 @@
+"""Slots on a Redis or Valkey server, for any number of machines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from offprompt.errors import UsageError
+from offprompt.protocols import Clock
+from offprompt.records import Event, Finding, SlotOp, SweepSlots
+from offprompt.stores._forks import follow
+from offprompt.stores._redis_check import check_server, open_store
+from offprompt.stores._redis_connection import RedisServer
+from offprompt.stores._redis_rows import Keys, entry_after, event_at
+from offprompt.stores._redis_slots import SWEPT_AT_ONCE, RedisTable
+from offprompt.stores._redis_url import parse_redis_url
+from offprompt.stores._slot_ops import is_read, run_ops
+from offprompt.stores._touches import Touch, Touches
+
+R = TypeVar("R")
+
+PAGE = 1000
+
+
+class RedisStore:
+    """SlotStore, Checkable and Portable on one Redis (7 or newer) or Valkey server, or a primary with replicas.
+
+    url             `redis://[user[:password]@]host[:port][/db][?prefix=offprompt]`; `rediss`, `valkey`, `valkeys` too.
+    busy_timeout_s  seconds for which a step is tried again while others change what it read, and for which a write
+                    whose connection broke is asked after; then BackendError.
+    Transactions    a batch is one Lua script that runs only if what the batch read is still so: no owner (user, agent,
+                    session, app) has changed meanwhile. A sweep is one for each 500 slots.
+    Durability      the server's: see `check`. A write whose connection breaks is asked after: it is stored and
+                    acknowledged, or was not and is written anew; never twice.
+    Expiry          by this clock alone: the server removes nothing by itself, the sweep does.
+    Touching reads  as in the SQLite engine: kept back until this object's next change, `flush` or `close`.
+    Events          a log that waits to be moved to the memories' engine; see `CombinedSlots`.
+    Raises          UnsupportedError for a server that is too old, a cluster, or without the Redis client;
+                    BackendError if it may evict keys, does not answer, refuses the user, or is a replica.
+    """
+
+    def __init__(self, url: str, *, clock: Clock, busy_timeout_s: float = 60.0) -> None:
+        self._clock = clock
+        self._server = RedisServer(parse_redis_url(url), busy_timeout_s=busy_timeout_s)
+        self._keys = Keys(self._server.url.prefix)
+        self._touches = Touches()
+        self._start()
+        self.log_id = open_store(self._server, self._keys)
+        follow(self)
+
+    def batch(self, ops: Sequence[SlotOp[Any]]) -> list[Any]:
+        """See SlotStore."""
+        if not ops:
+            return []
+        if is_read(ops):
+            results, touches = self._server.anew(lambda: self._read(ops))
+            if touches and self._touches.add(touches):
+                self.flush()
+            return results
+        if len(ops) == 1 and isinstance(ops[0], SweepSlots):
+            return [self._sweep(ops[0])]
+        return self._write(lambda table: run_ops(table, ops, self._clock.now()), ops)
+
+    def events(self, *, scope: Any = None, op: str | None = None, after: int = 0, limit: int = 1000) -> list[Event]:
+        """See SlotStore: those that wait to be moved."""
+        self.flush()
+        found: list[Event] = []
+        while len(found) < limit:
+            page = self.log_page(after)
+            found += [
+                event for event in page if (scope is None or scope.holds(event.scope)) and event.op.startswith(op or "")
+            ]
+            if len(page) < PAGE:
+                break
+            after = page[-1].seq
+        return found[: max(0, limit)]
+
+    def log_page(self, after: int) -> list[Event]:
+        """The next events of the log, at most 1000."""
+        self._check_open()
+        entries = self._server.call("XRANGE", self._keys.log, entry_after(after), "+", "COUNT", PAGE)
+        return [event_at(entry_id, fields[1]) for entry_id, fields in entries]
+
+    def drop_events(self, upto: int) -> None:
+        """Remove the events of the log with seq ≤ upto: they are stored elsewhere."""
+        self._check_open()
+        self._server.call("XTRIM", self._keys.log, "MINID", entry_after(upto))
+
+    def flush(self) -> None:
+        """See SlotStore."""
+        self._check_open()
+        if self._touches.waiting():
+            self._write(lambda _: None, ())
+
+    def close(self) -> None:
+        """See SlotStore."""
+        if not self._server.is_closed:
+            try:
+                self.flush()
+            finally:
+                self._server.close()
+
+    def check(self, *, fix: bool = False) -> list[Finding]:
+        """See Maintainable."""
+        self.flush()
+        return check_server(self._server, self._keys, self._clock.now(), fix=fix)
+
+    def before_fork(self) -> None:
+        """See Forkable. Nothing to wait for: connections know their process."""
+
+    def after_fork(self, *, in_child: bool) -> None:
+        """See Forkable."""
+        if in_child:
+            self._start()
+
+    def _start(self) -> None:
+        self._carrying = threading.Lock()
+
+    def _check_open(self) -> None:
+        if self._server.is_closed:
+            raise UsageError("this store is closed; open it again")
+
+    def _read(self, ops: Sequence[SlotOp[Any]]) -> tuple[list[Any], list[Touch]]:
+        table = RedisTable(self._server, self._keys, self._touches)
+        table.look_ahead(ops)
+        return run_ops(table, ops, self._clock.now()), table.touches
+
+    def _sweep(self, op: SweepSlots) -> int:
+        swept = 0
+        while True:
+            (count,) = self._write(lambda table: run_ops(table, [op], self._clock.now()), ())
+            swept += count
+            if count < SWEPT_AT_ONCE:
+                return swept
+
+    def _write(self, work: Callable[[RedisTable], R], ops: Sequence[SlotOp[Any]]) -> R:
+        """One step, with the uses that wait unless another thread is storing them just now."""
+        carries = self._carrying.acquire(blocking=False)
+        try:
+            waiting = self._touches.waiting() if carries else []
+
+            def step() -> R:
+                table = RedisTable(self._server, self._keys, None)
+                table.look_ahead(ops)
+                table.store_touches(waiting)
+                result = work(table)
+                table.commit()
+                return result
+
+            result = self._server.anew(step)
+            self._touches.drop(len(waiting))
+            return result
+        finally:
+            if carries:
+                self._carrying.release()
