@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from offprompt.errors import (
     BackendError,
+    BudgetError,
     ConflictError,
     HandleError,
     LeakError,
     LimitError,
+    ModelError,
     NameInvalidError,
     NotFoundError,
     OffpromptError,
@@ -26,9 +28,13 @@ from offprompt.errors import (
 
 if TYPE_CHECKING:
     from offprompt.bootstrap import open  # noqa: A004 - the verb that users type
+    from offprompt.bootstrap.models import chat_model
+    from offprompt.protocols import ChatModel
     from offprompt.records import (
         DEFAULT,
         Action,
+        Cancel,
+        Completion,
         Hit,
         Memory,
         MemoryPage,
@@ -58,6 +64,10 @@ __all__ = [
     "AsyncSession",
     "BackendError",
     "BoundScope",
+    "BudgetError",
+    "Cancel",
+    "ChatModel",
+    "Completion",
     "ConflictError",
     "HandleError",
     "Hit",
@@ -66,6 +76,7 @@ __all__ = [
     "Memory",
     "MemoryPage",
     "MemoryVersion",
+    "ModelError",
     "NameInvalidError",
     "NotFoundError",
     "Offprompt",
@@ -87,12 +98,15 @@ __all__ = [
     "UnsupportedError",
     "UsageError",
     "__version__",
+    "chat_model",
     "open",
     "parse_actions",
 ]
 
 _LAZY = {
     "open": "offprompt.bootstrap",
+    "chat_model": "offprompt.bootstrap.models",
+    "ChatModel": "offprompt.protocols",
     "AsyncSession": "offprompt.service.async_session",
     "BoundScope": "offprompt.service.offprompt",
     "Offprompt": "offprompt.service.offprompt",
@@ -102,6 +116,8 @@ _LAZY = {
     (
         "DEFAULT",
         "Action",
+        "Cancel",
+        "Completion",
         "Hit",
         "Memory",
         "MemoryPage",
