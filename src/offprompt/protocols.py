@@ -344,6 +344,8 @@ class MemoryStore(Protocol):
                the next greater, at that one's happened_at. So the order of arrival does not matter. A hidden or
                archived one that is the greatest leaves none live: what it replaced does not come back. One that
                only `ends` another value than the statement before it in that order names is superseded by that one.
+               A fact without an attribute is superseded by an add that `replaces` it and is not the lesser of the two.
+    Extracted  MarkExtracted changes neither version nor revision; ConflictError as there.
     Update     text or metadata changed: version up by one. if_version differs, or trust `tool` over `user`:
                ConflictError. Not there, hidden or superseded: NotFoundError. What changed is as if added anew for the
                facts of its subject and attribute. archived: True takes it out of recall, False brings it back.

@@ -24,6 +24,8 @@ AddOutcome: TypeAlias = Literal["added", "merged", "superseded", "refused", "pen
 MEMORY_KINDS: Final = ("fact", "episode", "passage")
 MEMORY_STATES: Final = ("live", "superseded", "archived", "forgotten")
 MAX_MEMORY_CHARS: Final = 20_000
+PENDING: Final = "pending"
+"""`Memory.extracted` of a turn of which a language model gave no answer of use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Memory:
     event_at     when it happened or holds from, with its precision; created_at: when it was stored; updated_at: when
                  text or metadata last changed. All in seconds since 1970.
     expires_at   None: never. pinned: never expires, and no retention touches it.
+    extracted    of an episode: under which instructions a language model has read it, or `pending` where it gave no
+                 answer of use; empty: none has.
     importance   0 to 1. repeats: how often the same was added beyond the first. uses, used_at: recalls.
     digest       of the normalised text; the key of duplicates.
     revision     of its scope at the last change.
@@ -83,6 +87,7 @@ class Memory:
     superseded_by: str = ""
     digest: str = ""
     revision: int = 0
+    extracted: str = ""
 
     @property
     def happened_at(self) -> float:

@@ -28,12 +28,15 @@ class AddMemory(MemoryOp[Added]):
     op_key   the write's own name: a second add with it changes nothing and returns the first one's memory.
     indexed  what is derived from it, stored with it.
     similar  ids of facts that say nearly the same: it is merged into the first that is live and of its scope.
+    replaces ids of facts of its scope without an attribute that it supersedes; those that are not live, or greater by
+             the rule of supersession, stay as they are.
     """
 
     memory: Memory
     indexed: Indexed | None = None
     op_key: str | None = None
     similar: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,19 @@ class IndexMemories(MemoryOp[int]):
 
     scope: Scope
     indexed: tuple[Indexed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkExtracted(MemoryOp[None]):
+    """Note of episodes, by id with the version that was read, that a language model has read them; see `Memory`.
+
+    Once     ConflictError if one is marked already (but as `pending`), has another version, or is not live: then the
+             transaction stores nothing, neither this time nor what was made of them.
+    """
+
+    scope: Scope
+    turns: tuple[tuple[str, int], ...]
+    by: str
 
 
 @dataclass(frozen=True, slots=True)

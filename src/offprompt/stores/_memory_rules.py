@@ -13,6 +13,7 @@ from offprompt.errors import ConflictError, LimitError, NotFoundError, UsageErro
 from offprompt.records import (
     DEFAULT,
     MAX_MEMORY_CHARS,
+    PENDING,
     AddMemory,
     ForgetMemories,
     Memory,
@@ -37,6 +38,7 @@ TEXTS: Final = (
     "actor",
     "digest",
     "memory_id",
+    "extracted",
 )
 
 
@@ -130,6 +132,18 @@ def is_said_again(there: Memory, new: Memory) -> bool:
     """Whether a statement that a newer one has replaced comes again as it was, of the same time."""
     same = (there.digest, there.happened_at, there.trust)
     return there.state == "superseded" and same == (new.digest, new.happened_at, new.trust)
+
+
+def gives_way(there: Memory, new: Memory) -> bool:
+    """Whether a fact without an attribute is superseded by another one that names it."""
+    free = there.kind == "fact" and not there.attribute and there.state == "live"
+    return free and there.scope == new.scope and there.memory_id != new.memory_id and rank_of(there) <= rank_of(new)
+
+
+def is_unread(memory: Memory, version: int) -> bool:
+    """Whether it is an episode of that version that waits for a language model to read it."""
+    waits = memory.extracted in ("", PENDING)
+    return memory.kind == "episode" and memory.state == "live" and memory.version == version and waits
 
 
 def merged(there: Memory, new: Memory, now: float) -> Memory:

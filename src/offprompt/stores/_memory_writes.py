@@ -14,6 +14,7 @@ from offprompt.records import (
     ForgetMemories,
     Indexed,
     IndexMemories,
+    MarkExtracted,
     Memory,
     MemoryQuery,
     MemoryVersion,
@@ -25,6 +26,7 @@ from offprompt.records import (
 )
 from offprompt.stores import _memory_rules as rules
 from offprompt.stores._memory_table import MemoryTable, timer
+from offprompt.stores._values import storable
 
 
 def add(table: MemoryTable, op: AddMemory, now: float) -> Added:
@@ -41,6 +43,8 @@ def add(table: MemoryTable, op: AddMemory, now: float) -> Added:
         done, why = _merge(table, twin, memory, now)
     else:
         done, why = _insert(table, op, memory, now)
+    if done.memory is not None and done.memory.state == "live":
+        done = replace(done, replaced=(*done.replaced, *_replace(table, op, done.memory, now)))
     if op.op_key is not None and done.memory is not None:
         table.name(scope, op.op_key, done.memory.memory_id)
     table.log([event(done.memory, why=why)])
@@ -99,6 +103,27 @@ def chain(table: MemoryTable, memory: Memory, now: float) -> tuple[str, ...]:
             table.note(changed, version_of(changed, "superseded" if changed.state == "superseded" else "restored", now))
             if changed.state == "superseded" and changed.memory_id != memory.memory_id:
                 replaced.append(changed.memory_id)
+    return tuple(replaced)
+
+
+def _replace(table: MemoryTable, op: AddMemory, memory: Memory, now: float) -> tuple[str, ...]:
+    """Let the memory supersede the facts that the add names; ids of those that it does."""
+    replaced: list[str] = []
+    for memory_id in dict.fromkeys(op.replaces):
+        row = table.load(op.memory.scope.app, memory_id)
+        if row is None or rules.is_over(row, now) or not rules.gives_way(row, memory):
+            continue
+        changed = replace(
+            row,
+            state="superseded",
+            state_at=memory.happened_at,
+            superseded_by=memory.memory_id,
+            revision=table.bump(row.scope),
+        )
+        table.change(changed)
+        table.queue(changed.scope.app, [memory_id])
+        table.note(changed, version_of(changed, "superseded", now))
+        replaced.append(memory_id)
     return tuple(replaced)
 
 
@@ -231,6 +256,17 @@ def index(table: MemoryTable, op: IndexMemories, now: float) -> int:
             table.refresh(replace(row, revision=revision))
         table.queue(op.scope.app, [row.memory_id for row, _ in fitting])
     return len(fitting)
+
+
+def mark_extracted(table: MemoryTable, op: MarkExtracted, now: float) -> None:
+    """See MarkExtracted."""
+    for memory_id, version in dict.fromkeys(op.turns):
+        row = table.load(op.scope.app, memory_id)
+        if row is None or row.scope != op.scope or rules.is_over(row, now) or not rules.is_unread(row, version):
+            raise ConflictError(
+                f"memory {memory_id} was read, changed or hidden meanwhile; read what waits anew, nothing was stored"
+            )
+        table.refresh(replace(row, extracted=storable(op.by)))
 
 
 def version_of(memory: Memory, outcome: Any, now: float, actor: str = "") -> MemoryVersion:

@@ -14,6 +14,7 @@ Needs     pytest and hypothesis. For readable failures call `pytest.register_ass
 from __future__ import annotations
 
 from offprompt.testing.memory_adds import MemoryAdds
+from offprompt.testing.memory_extraction import MemoryExtraction
 from offprompt.testing.memory_joins import MemoryJoins
 from offprompt.testing.memory_life import MemoryLife
 from offprompt.testing.memory_loads import MemoryLoads
@@ -46,7 +47,7 @@ class SlotStoreSuite(SlotPuts, SlotNames, SlotLife, SlotGuards, SlotMoves, SlotE
     """All that `protocols.SlotStore` promises; give it a `store` fixture that takes the `clock` fixture."""
 
 
-class MemoryStoreSuite(MemoryAdds, MemoryLife, MemoryJoins, MemoryLoads):
+class MemoryStoreSuite(MemoryAdds, MemoryLife, MemoryJoins, MemoryLoads, MemoryExtraction):
     """All that `protocols.MemoryStore` promises; give it a `store` fixture that takes the `clock` fixture.
 
     The store's `events` are read as a SlotStore's.
