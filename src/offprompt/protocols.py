@@ -405,8 +405,11 @@ class Notes(Protocol):
         """The text of that name, or None."""
         ...
 
-    def set_note(self, name: str, text: str | None, *, was: str | None) -> bool:
-        """Store the text, or remove it, if the stored one is still `was` (None: there is none); whether it did."""
+    def set_note(self, name: str, text: str | None, *, was: str | None, events: Sequence[Event] = ()) -> bool:
+        """Store the text, or remove it, if the stored one is still `was` (None: there is none); whether it did.
+
+        events   appended to the log in the same transaction, if it did: so another log can be moved here, each once.
+        """
         ...
 
 

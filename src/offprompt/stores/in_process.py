@@ -198,7 +198,7 @@ class InProcessStore:
         with self._open():
             return self._notes.get(name)
 
-    def set_note(self, name: str, text: str | None, *, was: str | None) -> bool:
+    def set_note(self, name: str, text: str | None, *, was: str | None, events: Sequence[Event] = ()) -> bool:
         """See Notes."""
         with self._open():
             if self._notes.get(name) != was:
@@ -206,6 +206,7 @@ class InProcessStore:
             self._notes.pop(name, None)
             if text is not None:
                 self._notes[name] = text
+            self._table.log(events)
             return True
 
     def before_fork(self) -> None:

@@ -206,9 +206,16 @@ class SqliteStore:
         """See Notes."""
         return self._db.read(lambda connection: portable.note(connection, name))
 
-    def set_note(self, name: str, text: str | None, *, was: str | None) -> bool:
+    def set_note(self, name: str, text: str | None, *, was: str | None, events: Sequence[Event] = ()) -> bool:
         """See Notes."""
-        return self._write(lambda connection: portable.set_note(connection, name, text, was))
+
+        def work(connection: sqlite3.Connection) -> bool:
+            is_set = portable.set_note(connection, name, text, was)
+            if is_set:
+                SqliteTable(connection, None).log(events)
+            return is_set
+
+        return self._write(work)
 
     def _read(self, connection: sqlite3.Connection, ops: Sequence[SlotOp[Any]]) -> tuple[list[Any], list[Touch]]:
         table = SqliteTable(connection, self._touches)

@@ -202,6 +202,12 @@ class StoreSuite(SlotPortableSuite):
         assert store.note("copy 名") is None
         assert not store.set_note("copy 名", None, was="到 2")
 
+    def test_events_come_with_a_note_or_not_at_all(self, store: Store) -> None:
+        event = Event(5.0, Scope(user="u"), "slot.write", name="名")
+        assert store.set_note("events", "7", was=None, events=[event])
+        assert not store.set_note("events", "7", was=None, events=[event])
+        assert [(one.at, one.name) for one in store.events()] == [(5.0, "名")]
+
     def test_of_many_who_set_a_note_at_once_one_does(self, store: Notes) -> None:
         won: list[int] = []
         start = threading.Barrier(6)
