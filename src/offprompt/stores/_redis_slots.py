@@ -41,14 +41,15 @@ _Asked: TypeAlias = tuple[Scope, str, str, str]
 class RedisTable:
     """A SlotTable that reads when asked, keeps what the ops change, and commits it if what it read is still so.
 
+    at_once    how many slots `over` gives at most.
     waiting    as in the other engines: the uses that the store keeps back, None in a step that stores them itself.
     Fence      each owner has a revision. What is read of one owner is of one revision, or the step is Stale; a commit
                needs those of all owners that it read by name or changes. Of a list over many owners each one's part is
                whole; they are not of one moment.
     """
 
-    def __init__(self, server: RedisServer, keys: Keys, waiting: Touches | None) -> None:
-        self._server, self._keys, self._waiting = server, keys, waiting
+    def __init__(self, server: RedisServer, keys: Keys, waiting: Touches | None, *, at_once: int | None = None) -> None:
+        self._server, self._keys, self._waiting, self._at_once = server, keys, waiting, at_once
         self._revisions: dict[str, str] = {}
         self._fenced: set[str] = set()
         self._found: dict[Place, bytes | None] = {}
@@ -102,23 +103,22 @@ class RedisTable:
 
     def over(self, app: str | None, *, now: float, hidden_before: float) -> list[tuple[Scope, str]]:
         given = self._server.call("SMEMBERS", self._keys.apps) if app is None else [app.encode()]
-        room = SWEPT_AT_ONCE
+        most = -1 if self._at_once is None else self._at_once
         for each in sorted(name.decode() for name in given):
             keys = [self._keys.app(each, "expiry"), self._keys.app(each, "hidden")]
-            args = (repr(now), repr(hidden_before), room, f"{self._keys.prefix}:")
+            args = (repr(now), repr(hidden_before), most, f"{self._keys.prefix}:")
             for member, revision in self._server.run(OVER, keys, args):
                 place = scope_of_place(each, member.decode())
                 self._at(tag_of(place[0]), revision)
                 self._due.append(place)
-                room -= 1
-            if room <= 0:
+            if 0 < most <= len(self._due):
                 break
         self._read([self._one_of(place) for place in dict.fromkeys(self._due) if place not in self._rows])
         return [
             place
             for place in self._rows
             if (app is None or place[0].app == app) and self._is_over(self._kept(place), now, hidden_before)
-        ][:SWEPT_AT_ONCE]
+        ][: self._at_once]
 
     def put(self, folded: str, planned: rules.PlannedPut) -> None:
         slot = planned.slot

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from offprompt.errors import UsageError
 from offprompt.protocols import Clock
-from offprompt.records import Event, Finding, SlotOp, SweepSlots
+from offprompt.records import Event, Finding, Scope, SlotOp, SweepSlots
 from offprompt.stores._forks import follow
 from offprompt.stores._redis_check import check_server, open_store
 from offprompt.stores._redis_connection import RedisServer
@@ -62,7 +62,9 @@ class RedisStore:
             return [self._sweep(ops[0])]
         return self._write(lambda table: run_ops(table, ops, self._clock.now()), ops)
 
-    def events(self, *, scope: Any = None, op: str | None = None, after: int = 0, limit: int = 1000) -> list[Event]:
+    def events(
+        self, *, scope: Scope | None = None, op: str | None = None, after: int = 0, limit: int = 1000
+    ) -> list[Event]:
         """See SlotStore: those that wait to be moved."""
         self.flush()
         found: list[Event] = []
@@ -91,7 +93,7 @@ class RedisStore:
         """See SlotStore."""
         self._check_open()
         if self._touches.waiting():
-            self._write(lambda _: None, ())
+            self._write(lambda _: None, waits=True)
 
     def close(self) -> None:
         """See SlotStore."""
@@ -129,19 +131,26 @@ class RedisStore:
     def _sweep(self, op: SweepSlots) -> int:
         swept = 0
         while True:
-            (count,) = self._write(lambda table: run_ops(table, [op], self._clock.now()), ())
+            (count,) = self._write(lambda table: run_ops(table, [op], self._clock.now()), at_once=SWEPT_AT_ONCE)
             swept += count
             if count < SWEPT_AT_ONCE:
                 return swept
 
-    def _write(self, work: Callable[[RedisTable], R], ops: Sequence[SlotOp[Any]]) -> R:
-        """One step, with the uses that wait unless another thread is storing them just now."""
-        carries = self._carrying.acquire(blocking=False)
+    def _write(
+        self,
+        work: Callable[[RedisTable], R],
+        ops: Sequence[SlotOp[Any]] = (),
+        *,
+        waits: bool = False,
+        at_once: int | None = None,
+    ) -> R:
+        """One step, with the uses that wait unless another thread is storing them just now, and nobody `waits`."""
+        carries = self._carrying.acquire(blocking=waits)
         try:
             waiting = self._touches.waiting() if carries else []
 
             def step() -> R:
-                table = RedisTable(self._server, self._keys, None)
+                table = RedisTable(self._server, self._keys, None, at_once=at_once)
                 table.look_ahead(ops)
                 table.store_touches(waiting)
                 result = work(table)
