@@ -8,7 +8,14 @@ from typing import Any, Final, TypeAlias
 
 from offprompt.models.tokenizers import estimate
 from offprompt.records import as_dict, as_list, compact
-from offprompt.testing.strict_binding import reasoning_faults, sign_reasoning, sign_thinking, thinking_faults
+from offprompt.testing.strict_binding import (
+    passed_back_faults,
+    reasoning_faults,
+    sign_reasoning,
+    sign_thinking,
+    thinking_faults,
+    without_reasoning,
+)
 from offprompt.testing.strict_cache import Counted, PromptCache, prompt_units
 from offprompt.testing.strict_chat import chat_faults
 from offprompt.testing.strict_chunks import Delivery, StrictWire, split_reply
@@ -19,6 +26,7 @@ from offprompt.testing.strict_replies import Said, SaidCall, reply_from, usage_o
 from offprompt.testing.strict_responses import response_faults
 from offprompt.testing.strict_rules import Fault
 from offprompt.wire.prices import PriceSheet
+from offprompt.wire.shapes import REASONING
 
 __all__ = ["Delivery", "RefusedError", "Said", "SaidCall", "StrictUpstream", "request_faults"]
 
@@ -44,7 +52,8 @@ class StrictUpstream:
     sheet     the profile *cache*: counts what is read from and written to the prompt cache, by the sheet's minimum
               and step. None: nothing is cached.
     binding   the profile *binding*: thoughts are signed over the prompt that they were made with, and a request that
-              brings them back behind another prompt is refused.
+              brings them back behind another prompt is refused. Of chat completions they come as `reasoning_content`,
+              and calls that come back without it are refused.
     delivery  how streams come; may be set anew at any time. count: tokens of a text, by default an estimate.
     Keeps     `requests`: the bodies that came, in order; `faults`: why requests were refused, one text a reason.
     """
@@ -66,6 +75,7 @@ class StrictUpstream:
         self._model, self._binding, self._count = model, binding, count
         self.cache = None if sheet is None else PromptCache(sheet, count)
         self._stored: dict[str, list[dict[str, Any]]] = {}
+        self._thought: dict[str, str] = {}
 
     def __call__(self, **request: Any) -> Any:
         """A reply as a dict, or for `stream=True` its chunks as an iterator of dicts.
@@ -102,6 +112,10 @@ class StrictUpstream:
         asked = {key: value for key, value in edited.body.items() if key not in ("stream", "stream_options")}
         said = self._model(**asked)
         reply = reply_from(said, self.wire, number, sign=lambda thought: self._sign(given, before, thought))
+        if self._binding and self.wire == "openai" and isinstance(said, Said) and said.thinking:
+            message = reply["choices"][0]["message"]
+            message[REASONING] = said.thinking
+            self._thought |= {call["id"]: said.thinking for call in message.get("tool_calls", ())}
         reply.setdefault("model", given["model"])
         reply.setdefault("usage", usage_of(self._counted(edited.body, before), self._spoken(reply), self.wire))
         if edited.report is not None:
@@ -122,6 +136,8 @@ class StrictUpstream:
         return self._stored[named]
 
     def _faults(self, body: Mapping[str, Any], before: list[dict[str, Any]], betas: Sequence[str]) -> list[Fault]:
+        if self._binding and self.wire == "openai":
+            return request_faults(without_reasoning(body), self.wire) + passed_back_faults(body, self._thought)
         faults = request_faults(body, self.wire, before, betas)
         if self._binding and self.wire == "anthropic":
             faults += thinking_faults(body)

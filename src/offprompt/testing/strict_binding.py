@@ -9,6 +9,7 @@ from typing import Any, Final
 from offprompt.records import as_dict, as_list, canonical
 from offprompt.testing.strict_rules import Fault
 from offprompt.wire.payload import loose
+from offprompt.wire.shapes import REASONING
 
 THOUGHT: Final = ("thinking", "redacted_thinking")
 
@@ -52,6 +53,28 @@ def thinking_faults(body: Mapping[str, Any]) -> list[Fault]:
             why = f"Expected `thinking` or `redacted_thinking`, but found `{blocks[0].get('type')}`"
             faults.append(Fault(f"messages.{at}.content.0.type: {why}", f"messages.{at}"))
     return faults
+
+
+def without_reasoning(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A chat completion's request without the thinking in its assistant messages, which OpenAI itself does not know."""
+    messages = [as_dict(each) or {} for each in as_list(body.get("messages")) or []]
+    return {**body, "messages": [{key: each[key] for key in each if key != REASONING} for each in messages]}
+
+
+def passed_back_faults(body: Mapping[str, Any], thought: Mapping[str, str]) -> list[Fault]:
+    """Calls in a chat completion's request that came back without the thinking that they were made with, by call id.
+
+    Source   DeepSeek's page on its thinking mode: that of calls is passed back in all later requests.
+    """
+    messages = [as_dict(each) or {} for each in as_list(body.get("messages")) or []]
+    calls = [
+        (at, as_dict(call) or {}) for at, one in enumerate(messages) for call in as_list(one.get("tool_calls")) or []
+    ]
+    return [
+        Fault(f"The {REASONING} in the thinking mode must be passed back to the API.", f"messages[{at}]")
+        for at, call in calls
+        if call.get("id") in thought and messages[at].get(REASONING) != thought[str(call["id"])]
+    ]
 
 
 def reasoning_faults(body: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> list[Fault]:

@@ -20,10 +20,16 @@ from offprompt.wire.payload import (
     repaired,
     with_parts,
 )
-from offprompt.wire.shapes import Call, Kind, Outgoing, Placement, RawReply, Result, TextMap, ToolSpec, Wire
+from offprompt.wire.shapes import REASONING, Call, Kind, Outgoing, Placement, RawReply, Result, TextMap, ToolSpec, Wire
 
 KEPT: Final = ("role", "content", "tool_calls", "name", "refusal")
 THINKING_KEYS: Final = ("reasoning_details", "thinking_blocks")
+KEPT_WITH_CALLS: Final = (REASONING, *THINKING_KEYS)
+"""Thinking behind which calls stand. DeepSeek and Kimi refuse calls that come back without it, in any later request;
+of an answer without calls no provider wants it back.
+
+Source   DeepSeek, *Thinking mode*; Moonshot, *Use thinking models*; OpenRouter, *Reasoning tokens*.
+"""
 
 
 class OpenAIChat:
@@ -70,6 +76,9 @@ class OpenAIChat:
 
     def map_text(self, message: Message, change: TextMap) -> Message:
         """See `Shape`."""
+        thought = message.get(REASONING)
+        if isinstance(thought, str) and (changed := change(thought)) != thought:
+            message = {**message, REASONING: changed}
         content = message.get("content")
         if isinstance(content, str):
             changed = change(content)
@@ -185,6 +194,8 @@ class OpenAIChat:
         _check(message)
         message = _unparsed(message)
         kept: Message = {key: message[key] for key in KEPT if message.get(key) is not None}
+        if kept.get("tool_calls"):
+            kept |= {key: message[key] for key in KEPT_WITH_CALLS if message.get(key) is not None}
         kept.setdefault("content", None if kept.get("tool_calls") else "")
         message = {"role": "assistant", **{key: value for key, value in kept.items() if key != "role"}}
         return RawReply(

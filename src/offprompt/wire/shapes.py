@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from offprompt.errors import UsageError
 from offprompt.records import MEMORY_ACTIONS, Message, Usage, as_dict, canonical
@@ -13,6 +13,9 @@ Wire: TypeAlias = Literal["openai", "anthropic", "responses"]
 Kind: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Placement: TypeAlias = Literal["message", "part"]
 TextMap: TypeAlias = Callable[[str], str]
+
+REASONING: Final = "reasoning_content"
+"""Where chat completions of other providers than OpenAI carry a message's thinking, as text that nobody signed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ class Shape(Protocol):
         ...
 
     def map_text(self, message: Message, change: TextMap) -> Message:
-        """The message with `change` applied to each of its texts (not to thinking, nor to calls)."""
+        """The message with `change` applied to each of its texts (not to signed thinking, nor to calls)."""
         ...
 
     def has_thinking(self, message: Message) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from offprompt.protocols import Tokenizer
 from offprompt.records import Message, Size, compact
-from offprompt.wire.shapes import Shape
+from offprompt.wire.shapes import REASONING, Shape
 
 MESSAGE_OVERHEAD_TOKENS: Final = 4
 
@@ -20,10 +20,16 @@ def text_size(text: str, tokenizer: Tokenizer) -> Size:
 def message_size(message: Message, shape: Shape, tokenizer: Tokenizer) -> Size:
     """A message's size: its texts, its calls' names and arguments, and 4 tokens for role and delimiters.
 
-    Pictures and sound are not counted. The 4 tokens are what OpenAI's chat format adds to each message.
+    Thinking that comes as text counts; signed thinking, pictures and sound do not. The 4 tokens are what OpenAI's chat
+    format adds to each message.
     """
     size = Size(0, MESSAGE_OVERHEAD_TOKENS)
-    for text in (shape.text(message), *(each for call in shape.calls(message) for each in (call.name, call.arguments))):
+    thought = str(message.get(REASONING) or "")
+    for text in (
+        shape.text(message),
+        thought,
+        *(each for call in shape.calls(message) for each in (call.name, call.arguments)),
+    ):
         if text:
             size += text_size(text, tokenizer)
     return size
