@@ -1,0 +1,85 @@
+"""Slots in one engine, all the rest in another; one log of events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from offprompt.protocols import Notes, SlotStore
+from offprompt.records import Event, Finding, LogEvents, Scope, SlotOp
+
+
+class LoggedSlots(SlotStore, Protocol):
+    """A SlotStore whose log waits to be moved; its events' `seq` are of that log."""
+
+    @property
+    def log_id(self) -> str:
+        """The log's name, never another one's."""
+        ...
+
+    def log_page(self, after: int) -> list[Event]:
+        """The next events with seq > after; none: there are no more."""
+        ...
+
+    def drop_events(self, upto: int) -> None:
+        """Remove the events with seq ≤ upto."""
+        ...
+
+    def check(self, *, fix: bool = False) -> list[Finding]:
+        """What `doctor` finds in the engine."""
+        ...
+
+
+class Log(SlotStore, Notes, Protocol):
+    """Where events are kept: the engine of the memories."""
+
+
+class CombinedSlots:
+    """A SlotStore whose slots are in one engine and whose events are in the log of another, which others write to too.
+
+    Moving     before events are read, and by `move_events`: in the order of the slots' log, each once, by any number
+               of processes. How far that log was moved is a note in the other engine, set in the same transaction.
+    Order      events get their `seq` when they are moved, so those of slots may stand behind later ones of memories.
+    """
+
+    def __init__(self, slots: LoggedSlots, log: Log) -> None:
+        self.slots, self._log = slots, log
+
+    def batch(self, ops: Sequence[SlotOp[Any]]) -> list[Any]:
+        """See SlotStore. Events that come alone go to the log at once."""
+        if ops and all(isinstance(op, LogEvents) for op in ops):
+            self.move_events()
+            return self._log.batch(ops)
+        return self.slots.batch(ops)
+
+    def events(
+        self, *, scope: Scope | None = None, op: str | None = None, after: int = 0, limit: int = 1000
+    ) -> list[Event]:
+        """See SlotStore."""
+        self.move_events()
+        return self._log.events(scope=scope, op=op, after=after, limit=limit)
+
+    def move_events(self) -> int:
+        """Move the events that wait; how many this call moved."""
+        self.slots.flush()
+        name, moved, after = f"events:{self.slots.log_id}", 0, 0
+        while page := self.slots.log_page(after):
+            was = self._log.note(name)
+            new = [event for event in page if event.seq > int(was or 0)]
+            if new and not self._log.set_note(name, str(new[-1].seq), was=was, events=new):
+                continue  # Another process moved some meanwhile: look again.
+            moved, after = moved + len(new), page[-1].seq
+            self.slots.drop_events(after)
+        return moved
+
+    def flush(self) -> None:
+        """See SlotStore."""
+        self.slots.flush()
+
+    def check(self, *, fix: bool = False) -> list[Finding]:
+        """What `doctor` finds in the slots' engine."""
+        return self.slots.check(fix=fix)
+
+    def close(self) -> None:
+        """Close the slots' engine; events that wait are moved by whoever opens it next. The other one stays open."""
+        self.slots.close()

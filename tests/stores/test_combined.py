@@ -1,0 +1,112 @@
+"""Slots on a Redis server, all the rest in a file: one log of events, each event once."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offprompt.protocols import SlotStore, apply, run
+from offprompt.records import Event, GetSlot, LogMemoryEvents, Scope
+from offprompt.stores.combined import CombinedSlots
+from offprompt.stores.redis import RedisStore
+from offprompt.stores.sqlite import SqliteStore
+from offprompt.testing import MovedClock
+from offprompt.testing.kit import ALICE, forget, put
+from offprompt.testing.suites import SlotStoreSuite
+from tests.servers import Server, redis_url
+
+
+@pytest.fixture
+def url(valkey_server: Server) -> str:
+    return f"{redis_url(valkey_server)}?prefix=c{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def clock() -> MovedClock:
+    return MovedClock()
+
+
+@pytest.fixture
+def log(clock: MovedClock, tmp_path: Path) -> Iterator[SqliteStore]:
+    log = SqliteStore(tmp_path / "agent.db", clock=clock)
+    yield log
+    log.close()
+
+
+@pytest.fixture
+def store(clock: MovedClock, url: str, log: SqliteStore) -> Iterator[CombinedSlots]:
+    store = CombinedSlots(RedisStore(url, clock=clock), log)
+    yield store
+    store.close()
+
+
+class TestSlots(SlotStoreSuite):
+    """SlotStore."""
+
+
+def test_it_has_its_role(store: CombinedSlots) -> None:
+    assert isinstance(store, SlotStore)
+
+
+def test_one_log_has_the_events_of_slots_and_memories(store: CombinedSlots, log: SqliteStore) -> None:
+    put(store, "城市", "里斯本")
+    apply(log, LogMemoryEvents((Event(5.0, ALICE, "memory.recall"),)))
+    run(store, GetSlot(ALICE, "城市", touch=True))
+    assert [event.op for event in store.events(scope=ALICE)] == ["memory.recall", "slot.write", "slot.read"]
+    forget(store, "城市")
+    assert [event.op for event in store.events()][3:] == ["slot.forget"]
+    assert [event.seq for event in store.events()] == [1, 2, 3, 4]
+    assert store.slots.log_page(0) == []
+
+
+class Dying(SqliteStore):
+    """Its process is killed when the events are stored, and the slots' engine does not know it yet."""
+
+    def set_note(self, name: str, text: str | None, *, was: str | None, events: Sequence[Event] = ()) -> bool:
+        super().set_note(name, text, was=was, events=events)
+        raise KeyboardInterrupt
+
+
+def test_a_killed_mover_leaves_each_event_once(url: str, log: SqliteStore, clock: MovedClock, tmp_path: Path) -> None:
+    slots = RedisStore(url, clock=clock)
+    put(slots, "a", 1)
+    put(slots, "b", 2)
+    dying = Dying(tmp_path / "agent.db", clock=clock)
+    with pytest.raises(KeyboardInterrupt):
+        CombinedSlots(slots, dying).move_events()
+    assert len(slots.log_page(0)) == 2
+    put(slots, "c", 3)
+    store = CombinedSlots(slots, log)
+    assert store.move_events() == 1
+    assert [event.name for event in store.events()] == ["a", "b", "c"]
+    dying.close()
+    store.close()
+
+
+def test_many_movers_move_each_event_once(url: str, clock: MovedClock, tmp_path: Path) -> None:
+    moved: list[int] = []
+
+    def move(number: int) -> None:
+        log = SqliteStore(tmp_path / "agent.db", clock=clock)
+        store = CombinedSlots(RedisStore(url, clock=clock), log)
+        for name in range(10):
+            put(store, f"n{number}.{name}", name, Scope(user=f"u{number}"))
+            moved.append(store.move_events())
+        store.close()
+        log.close()
+
+    threads = [threading.Thread(target=move, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    log: Any = SqliteStore(tmp_path / "agent.db", clock=clock)
+    names = [event.name for event in log.events()]
+    assert sorted(names) == sorted(f"n{number}.{name}" for number in range(4) for name in range(10))
+    assert sum(moved) == 40
+    log.close()
