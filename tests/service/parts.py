@@ -18,4 +18,6 @@ def parts_of(store: InProcessStore | SqliteStore, clock: Clock, settings: Settin
     settings, tokenizer = settings or Settings(), tokenizer_for("")
     kit = Kit(store, clock, tokenizer, settings)
     memories = MemoryAccess(store, kit, embedder_for=lambda: None, redactors=lambda: ())
-    return Parts(store, store, clock, tokenizer, settings, builtin_sheets(), tokenizer_for, memories, ":memory:")
+    return Parts(
+        store, store, clock, tokenizer, settings, builtin_sheets(), tokenizer_for, memories, ":memory:", ":memory:"
+    )

@@ -66,7 +66,8 @@ def open(  # noqa: A001 - the verb that users type
         embedder_for=lambda: _embedder(loaded),
         redactors=lambda: (CheckedRedactor(),) if loaded.redact != "off" else (),
     )
-    parts = Parts(store, store, clock, tokenizer, loaded, price_sheets(loaded), tokenizer_for, memories, str(urls))
+    sheets = price_sheets(loaded)
+    parts = Parts(store, store, clock, tokenizer, loaded, sheets, tokenizer_for, memories, str(urls), urls.place)
     return Offprompt(parts, user=user)
 
 

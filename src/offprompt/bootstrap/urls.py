@@ -64,6 +64,14 @@ class Urls:
         given = ((role, getattr(self, role)) for role in ROLES)
         return " ".join(f"{role}={masked(url)}" for role, url in given if url is not None)
 
+    @property
+    def place(self) -> str:
+        """Where the record of truth is, without passwords, the same from whatever folder; vectors can be made again."""
+        memories = self.memories
+        if engine_of(memories) == "sqlite":
+            memories = str(sqlite_path(memories).absolute())
+        return str(Urls(memories, self.slots))
+
 
 def masked(text: str) -> str:
     """The text with `***` in place of what stands before `@` in its URLs, behind the user's name, and of keys."""

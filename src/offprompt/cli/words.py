@@ -159,6 +159,11 @@ CHINESE: Final = {
     "questions": "问题",
     "metric": "指标",
     "corpora": "个语料",
+    "table": "表",
+    "rows": "行",
+    "digest": "摘要",
+    "copied and compared": "已复制并核对",
+    "went on with a copy that was broken off": "接续了中断的复制",
     "left out without evidence": "因无证据而略去",
 }
 

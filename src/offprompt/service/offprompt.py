@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from offprompt.config import Settings
 from offprompt.errors import NotFoundError, ScopeError, UsageError
-from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer, apply, run
+from offprompt.protocols import Clock, SessionStore, SlotStore, Store, Tokenizer, apply, run
 from offprompt.records import EraseMemories, EraseSlots, Event, Recalled, Remembered, Scope
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.aliasing import Joined, join_users, resolved, with_aliases
@@ -31,10 +32,14 @@ if TYPE_CHECKING:  # NumPy is loaded with the first memory, not with the first s
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What an opened memory is made of."""
+    """What an opened memory is made of.
+
+    main     the engine of memories, sessions and all the rest. slots: that of the slots, the same one or another.
+    url      as it was given, without passwords. place: the same from whatever folder, and without the vectors' engine.
+    """
 
     slots: SlotStore
-    sessions: SessionStore
+    main: Store
     clock: Clock
     tokenizer: Tokenizer
     settings: Settings
@@ -42,7 +47,13 @@ class Parts:
     tokenizer_for: Callable[[str], Tokenizer]
     memories: MemoryAccess
     url: str
+    place: str
     watches: LeakWatches = field(default_factory=LeakWatches)
+
+    @property
+    def sessions(self) -> SessionStore:
+        """The store of sessions."""
+        return self.main
 
 
 class BoundScope:
@@ -234,8 +245,9 @@ class Offprompt:
         return holders(self.parts.slots, self.parts.memories.store, self.parts.sessions, app or self.parts.settings.app)
 
     def close(self) -> None:
-        """Write what was kept back, and let go of files."""
-        try:
-            self.parts.memories.flush()
-        finally:
-            self.parts.slots.close()
+        """Write what was kept back, and let go of files and connections."""
+        parts = self.parts
+        with contextlib.ExitStack() as closing:
+            closing.callback(parts.main.close)
+            closing.callback(parts.slots.close)
+            parts.memories.flush()
