@@ -61,6 +61,15 @@ class AsyncSession:
             reply = await self.absorb(await call(**{**request, **options}))
         return reply
 
+    @property
+    def last_entry(self) -> LedgerEntry | None:
+        """See `Session.last_entry`."""
+        return self._session.last_entry
+
+    async def messages(self) -> list[dict[str, Any]]:
+        """See `Session.messages`."""
+        return await asyncio.to_thread(self._session.messages)
+
     async def ledger(self) -> list[LedgerEntry]:
         """See `Session.ledger`."""
         return await asyncio.to_thread(self._session.ledger)

@@ -44,6 +44,7 @@ class Conversation:
     _by_id: dict[str, JournalEntry] = field(default_factory=dict[str, JournalEntry])
     _in_text: set[str] = field(default_factory=set[str])
     _arguments: dict[str, list[tuple[str, str]]] = field(default_factory=dict[str, list[tuple[str, str]]])
+    _behind: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def add(self, entries: Iterable[JournalEntry]) -> None:
         """Take entries in."""
@@ -51,6 +52,7 @@ class Conversation:
             if entry.key in self.by_key:
                 continue
             self.by_key[entry.key] = entry
+            self._behind.setdefault(entry.parent, []).append(entry.key)
             self.seq = max(self.seq, entry.seq)
             if entry.kind == "assistant":
                 known = self._replies.setdefault(entry.parent, {})
@@ -111,6 +113,10 @@ class Conversation:
         chain = self.chain(tail)
         at = next((at for at, entry in enumerate(chain) if entry.key == base), len(chain))
         return chain[at + 1 :]
+
+    def held(self, key: str) -> list[Message]:
+        """The messages up to that key as the application holds them: replies resolved, our answers among them."""
+        return [held_form(entry) for entry in self.chain(key)]
 
     def place(self, messages: Sequence[Message], at: float) -> list[Placed]:
         """Each incoming message with its entry, in order.
@@ -215,13 +221,20 @@ class Conversation:
             if len(ids) == len(self.shape.results(dict(answer.message))):
                 return self._answered(answer, ids, parent, turn, at)
         key = self.digest(f"{parent}\n{identity(message)}")
-        entry = self.by_key.get(key)
+        entry = self.by_key.get(key) or self._as_stored(message, kind, parent)
         if entry is not None:
             return Placed(message, self.given(entry, message))
         turn += kind == "user"
         return Placed(
             message, JournalEntry(key, parent, turn, kind, at, message, text=self.shape.text(message)), new=True
         )
+
+    def _as_stored(self, message: Message, kind: Kind, parent: str) -> JournalEntry | None:
+        """The entry whose redacted form that is: what `held` gives comes back with marks, and is no edited message."""
+        if self.redaction is None:
+            return None
+        behind = (self.by_key[key] for key in self._behind.get(parent, ()))
+        return next((each for each in behind if each.kind == kind and dict(each.message) == message), None)
 
     def sent_arguments(self, message: Message) -> dict[str, str]:
         """The arguments as they are sent, by call id, of calls that an unknown assistant message holds resolved."""
@@ -232,6 +245,12 @@ class Conversation:
                 if loaded(resolved) == loaded(call.arguments):
                     found[call.call_id] = sent
         return found
+
+
+def held_form(entry: JournalEntry) -> Message:
+    """An entry as the application holds it."""
+    ours = entry.kind in ("assistant", "answer")
+    return dict(entry.resolved or (entry.live[0] if ours and entry.live else entry.message))
 
 
 def history_kind(entry: JournalEntry) -> str:

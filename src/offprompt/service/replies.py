@@ -24,7 +24,7 @@ from offprompt.records import (
 )
 from offprompt.service.accounting import close_entry, truncation_warning
 from offprompt.service.asked import Asked
-from offprompt.service.conversation import Conversation
+from offprompt.service.conversation import Conversation, held_form
 from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.leak_guard import guarded_answer, words_of
 from offprompt.service.memory_actions import MemoryActions
@@ -297,8 +297,7 @@ class ReplyReader:
         joined = bool(self._work.tool_calls) and self._shape.name == "anthropic"
         shown = [*own, *(entries[:1] if joined else entries)]
         told = [self._conversation.said.get(entry.key, entry) for entry in shown]
-        forms = [dict(entry.resolved or (entry.live[0] if entry.live else entry.message)) for entry in told]
-        return [message for form in forms for message in self._shape.spread(form)]
+        return [message for entry in told for message in self._shape.spread(held_form(entry))]
 
     def _warn(self, raw: RawReply, parsed: Parsed) -> None:
         if raw.finish in CUT_OFF:

@@ -37,6 +37,8 @@ class Session:
 
     A turn: `prepare` the messages, send what it returns, `absorb` the reply; while the reply is not done, prepare
     `messages + reply.messages` again. `complete` does all of that. What is given is never changed.
+
+    last_entry   the ledger's entry that this object wrote last: after an absorb, of the request that it answers.
     """
 
     def __init__(self, kit: SessionKit, scope: Scope, options: SessionOptions) -> None:
@@ -49,6 +51,7 @@ class Session:
         self._texts = JournalIndex()
         self._capture = Capture(kit, scope, options)
         self._without = WithoutMemory(self._model.shape, options)
+        self.last_entry: LedgerEntry | None = None
 
     def prepare(self, messages: Sequence[Any], *, show: Sequence[str] = ()) -> dict[str, Any]:
         """Keyword arguments for the client's call: model, messages, tools (Anthropic: system, max_tokens).
@@ -201,6 +204,21 @@ class Session:
         """The ledger, oldest first; the newest request joins it when its reply is absorbed."""
         return self._kit.sessions.ledger(self.scope)
 
+    def messages(self) -> list[dict[str, Any]]:
+        """The conversation so far, as an application holds it, from the store: for `prepare`, with what comes next.
+
+        Redacted   numbers and keys that the journal does not hold are marks in it.
+        Raises     BackendError if the store fails; ConflictError while another call works on the session.
+        """
+        with self._exclusive():
+            record, _ = self._load()
+            if not record.sent_last:
+                return []
+            keys = {entry.key for entry in self._conversation.chain(record.tail)} if record.tail else set[str]()
+            last = record.tail if record.sent_last in keys else record.sent_last
+            held = self._conversation.held(last)
+            return [message for each in held for message in self._model.shape.spread(each)]
+
     def journal(self) -> list[JournalEntry]:
         """All messages of the session in order of arrival, also those that left the prompt."""
         return self._kit.sessions.journal(self.scope)
@@ -249,6 +267,7 @@ class Session:
         redaction = self._conversation.redaction
         stored = change if redaction is None else redaction.change(change)
         self._kit.sessions.commit(stored)
+        self.last_entry = change.ledger[-1] if change.ledger else self.last_entry
         pairs = zip(change.journal, stored.journal, strict=True)
         self._conversation.said |= {raw.key: raw for raw, clean in pairs if raw.kind == "assistant" and raw != clean}
         self._conversation.add(self._kit.sessions.journal(self.scope, after=self._conversation.seq))
