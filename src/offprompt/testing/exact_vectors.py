@@ -25,8 +25,7 @@ class ExactVectors:
         self._check(vector)
         with self._lock:
             found = [entry for entry in self._entries.values() if fits(entry, sought)]
-        direction = np.asarray(vector, np.float64) / np.linalg.norm(vector)
-        pairs = [(entry.memory_id, float(entry.vector.astype(np.float64) @ direction)) for entry in found]
+        pairs = [(entry.memory_id, cosine(entry.vector, vector)) for entry in found]
         return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
     def upsert(self, entries: Sequence[VectorEntry]) -> None:
@@ -71,6 +70,12 @@ class ExactVectors:
     def _check(self, vector: NDArray[np.floating]) -> None:
         if vector.shape != (self.dimension,):
             raise UsageError(f"a vector of shape {vector.shape}; this index has vectors of {self.dimension} numbers")
+
+
+def cosine(one: NDArray[np.floating], other: NDArray[np.floating]) -> float:
+    """Of two vectors of any length but 0."""
+    first, second = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    return float(first @ second / np.linalg.norm(first) / np.linalg.norm(second))
 
 
 def fits(entry: VectorEntry, sought: Sought) -> bool:

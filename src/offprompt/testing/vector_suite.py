@@ -7,6 +7,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from offprompt.errors import UsageError
 from offprompt.protocols import VectorIndex
-from offprompt.records import Scope, Sought, VectorEntry
+from offprompt.records import WITHIN, Scope, Sought, VectorEntry
 from offprompt.testing.exact_vectors import ExactVectors
 from offprompt.testing.kit import ALICE, BOB
 
@@ -79,8 +80,8 @@ class VectorIndexSuite:
 
     @pytest.fixture
     def both(self, index: VectorIndex) -> tuple[VectorIndex, ExactVectors]:
-        """The index and the exact one, with the same 260 entries."""
-        exact, entries = ExactVectors(EMBEDDER, DIMENSION), many(260)
+        """The index and the exact one, with the same 130 entries."""
+        exact, entries = ExactVectors(EMBEDDER, DIMENSION), many(130)
         exact.upsert(entries)
         index.upsert(entries)
         return index, exact
@@ -96,37 +97,31 @@ class VectorIndexSuite:
         index.upsert([])
         index.delete([])
 
-    @pytest.mark.parametrize("within", ["exact", "inherit", "subtree"])
-    @pytest.mark.parametrize("at", range(len(SCOPES)))
     def test_it_finds_what_lies_closest_in_the_scopes_that_are_sought(
-        self, both: tuple[VectorIndex, ExactVectors], at: int, within: Any
+        self, both: tuple[VectorIndex, ExactVectors]
     ) -> None:
-        index, exact = both
-        sought = Sought(SCOPES[at], within)
-        found, right = (each.nearest(direction(500 + at), sought, limit=12) for each in both)
-        assert [memory_id for memory_id, _ in found] == [memory_id for memory_id, _ in right]
-        assert [cosine for _, cosine in found] == pytest.approx([cosine for _, cosine in right], abs=1e-3)
-        assert set(ids(index, sought)) == set(ids(exact, sought))
+        for (at, scope), within in product(enumerate(SCOPES), WITHIN):
+            sought = Sought(scope, within)
+            found, right = (each.nearest(direction(500 + at), sought, limit=12) for each in both)
+            assert [memory_id for memory_id, _ in found] == [memory_id for memory_id, _ in right], sought
+            assert [cosine for _, cosine in found] == pytest.approx([cosine for _, cosine in right], abs=1e-3)
+            every, all_right = (set(ids(each, sought)) for each in both)
+            assert every == all_right, sought
 
-    @pytest.mark.parametrize(
-        "conditions",
-        [
+    def test_conditions_hold_before_anything_is_ranked(self, both: tuple[VectorIndex, ExactVectors]) -> None:
+        index, exact = both
+        every: tuple[dict[str, Any], ...] = (
             {"kinds": frozenset({"episode"})},
             {"kinds": frozenset({"fact", "passage"})},
             {"kinds": frozenset[str]()},
-            {"since": 1.7e9 + 40 / 3},
-            {"until": 1.7e9 + 40 / 3},
-            {"since": 1.7e9 + 10 / 3, "until": 1.7e9 + 60 / 3},
+            {"since": 1.7e9 + 20},
+            {"until": 1.7e9 + 20},
+            {"since": 1.7e9 + 5, "until": 1.7e9 + 30},
             {"ids": frozenset({f"m_{13:026d}", f"m_{26:026d}", f"m_{27:026d}", "m_unknown"})},
             {"ids": frozenset[str]()},
-            {"kinds": frozenset({"fact"}), "since": 1.7e9 + 20, "ids": frozenset(f"m_{at:026d}" for at in range(200))},
-        ],
-    )
-    def test_conditions_hold_before_anything_is_ranked(
-        self, both: tuple[VectorIndex, ExactVectors], conditions: dict[str, Any]
-    ) -> None:
-        index, exact = both
-        for within in ("exact", "subtree"):
+            {"kinds": frozenset({"fact"}), "since": 1.7e9 + 9, "ids": frozenset(f"m_{at:026d}" for at in range(100))},
+        )
+        for conditions, within in product(every, ("exact", "subtree")):
             sought = Sought(ALICE, within, **conditions)
             for limit in (2, 1000):
                 assert ids(index, sought, limit=limit) == ids(exact, sought, limit=limit)
@@ -162,7 +157,7 @@ class VectorIndexSuite:
 
     def test_stamps_and_pages_tell_what_it_holds(self, both: tuple[VectorIndex, ExactVectors]) -> None:
         index, exact = both
-        entries = many(260)
+        entries = many(130)
         places = [one.place for one in entries]
         assert index.stamps([*places, ("default", "m_unknown")]) == exact.stamps(places)
         pages: list[Any] = []
@@ -174,7 +169,7 @@ class VectorIndexSuite:
             if not after:
                 break
         assert sorted(pages, key=lambda one: one.place) == sorted(exact.scan()[0], key=lambda one: one.place)
-        assert index.count() == len(pages) == 260
+        assert index.count() == len(pages) == 130
 
     def test_what_is_dropped_is_gone_and_the_index_goes_on(self, both: tuple[VectorIndex, ExactVectors]) -> None:
         index, _ = both
@@ -203,15 +198,15 @@ class VectorIndexSuite:
         assert index.count() == 1
 
     def test_any_number_is_put_and_removed_at_once(self, index: VectorIndex) -> None:
-        entries = many(1300)
+        entries = many(600)
         index.upsert(entries)
-        assert index.count() == 1300
-        index.delete([one.place for one in entries[:1200]])
-        assert index.count() == 100
-        assert set(ids(index, Sought(ALICE))) == {one.memory_id for one in entries[1200:] if one.scope == ALICE}
+        assert index.count() == 600
+        index.delete([one.place for one in entries[:520]])
+        assert index.count() == 80
+        assert set(ids(index, Sought(ALICE))) == {one.memory_id for one in entries[520:] if one.scope == ALICE}
 
     def test_threads_may_write_at_once(self, index: VectorIndex) -> None:
-        parts = [many(120)[at::4] for at in range(4)]
+        parts = [many(80)[at::4] for at in range(4)]
         failed: list[BaseException] = []
 
         def put(part: Sequence[VectorEntry]) -> None:
@@ -228,7 +223,7 @@ class VectorIndexSuite:
         for thread in threads:
             thread.join()
         assert failed == []
-        assert index.count() == 120
+        assert index.count() == 80
 
     def test_a_second_close_does_nothing(self, index: VectorIndex) -> None:
         index.upsert([entry("m_a")])

@@ -1,0 +1,296 @@
+"""Vectors in Qdrant: a server, or a folder that the client keeps by itself."""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offprompt.errors import BackendError, OffpromptError, UnsupportedError, UsageError
+from offprompt.indexes._places import (
+    IndexUrl,
+    batches,
+    check_dimension,
+    collection_of,
+    finds_nothing,
+    parse_index_url,
+    payload_of,
+    ranked,
+    scopes_of,
+    stamp_of,
+)
+from offprompt.records import Sought, VectorEntry, VectorStamp
+
+if TYPE_CHECKING:
+    from qdrant_client import QdrantClient
+
+PORT: Final = 6333
+BATCH: Final = 256
+NAMES: Final = uuid.UUID("6f0c9c1e-5a4b-5f0e-9d55-0ff9409a11c3")
+"""Points of Qdrant have no names but numbers and UUIDs: an entry's is made of its app and id in this namespace."""
+
+KEYWORDS: Final = ("app", "user", "agent", "session", "kind")
+_NOT_FOUND: Final = 404
+_CONFLICT: Final = 409
+_REFUSED: Final = (401, 403)
+
+
+class _Folders:
+    """The clients of this process by folder: a folder may be opened once, and its client does one thing at a time."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, as a forked child does: its parent's clients are not its own."""
+        self.lock = threading.RLock()
+        self._open: dict[Path, tuple[QdrantClient, int]] = {}
+
+    def take(self, path: str, make: Callable[..., QdrantClient]) -> QdrantClient:
+        """The client of a folder, made if it is the first to ask."""
+        folder = Path(path).expanduser().absolute()
+        with self.lock:
+            client, users = self._open.get(folder) or (make(path=folder, force_disable_check_same_thread=True), 0)
+            self._open[folder] = client, users + 1
+            return client
+
+    def release(self, path: str) -> None:
+        """One less uses it; the last one closes it."""
+        folder = Path(path).expanduser().absolute()
+        with self.lock:
+            client, users = self._open.pop(folder)
+            if users > 1:
+                self._open[folder] = client, users - 1
+            else:
+                client.close()
+
+
+_FOLDERS: Final = _Folders()
+os.register_at_fork(after_in_child=_FOLDERS.forget)
+
+
+class QdrantIndex:
+    """A VectorIndex in one collection of Qdrant for each embedder. Connects at first use.
+
+    url        `qdrant://HOST:PORT`, `qdrant+https://…`, or `qdrant:///PATH` for a folder that one process at a time may
+               open; `?collection=` what collections' names begin with, `?timeout_s=` seconds to wait for an answer.
+    key        of the server, where the URL holds none; never shown.
+    Graph      one for each scope (`is_tenant`), none over all: every search is of a scope.
+    Exact      scopes below Qdrant's `full_scan_threshold` (10,000 KB of vectors), and all in a folder.
+    Safety     a folder is one process's; a forked child of it can only use a server.
+    Raises     UnsupportedError if the client is not installed.
+    """
+
+    def __init__(self, url: str, *, embedder: str, dimension: int, key: str = "") -> None:
+        try:
+            import qdrant_client  # noqa: PLC0415 - only who uses it needs it
+            from qdrant_client import models  # noqa: PLC0415
+        except ImportError as exc:
+            raise UnsupportedError(
+                "vectors in Qdrant need its client, which is not installed: pip install 'offprompt[qdrant]'"
+            ) from exc
+        self.embedder, self.dimension = embedder, dimension
+        self._sdk: Any = qdrant_client
+        self._models: Any = models
+        self._url = parse_index_url(url, port=PORT, key=key)
+        self._collection = collection_of(self._url, embedder)
+        self._lock = threading.RLock()
+        self._client: QdrantClient | None = None
+        self._pid = os.getpid()
+        self._is_ready = False
+
+    def nearest(self, vector: NDArray[np.floating], sought: Sought, *, limit: int) -> list[tuple[str, float]]:
+        """See VectorSearch."""
+        check_dimension([vector], self.dimension)
+        if finds_nothing(sought, limit):
+            return []
+        with self._open() as client:
+            found = client.query_points(
+                self._collection,
+                query=np.asarray(vector, np.float32).tolist(),
+                query_filter=self._filter(sought),
+                limit=limit,
+                with_payload=["memory"],
+            )
+        return ranked([(str((point.payload or {})["memory"]), float(point.score)) for point in found.points])
+
+    def upsert(self, entries: Sequence[VectorEntry]) -> None:
+        """See VectorIndex."""
+        check_dimension([entry.vector for entry in entries], self.dimension)
+        last = {entry.place: entry for entry in entries}
+        for part in batches(list(last.values()), BATCH):
+            points = [
+                self._models.PointStruct(
+                    id=_point(entry.place), vector=entry.vector.tolist(), payload=payload_of(entry)
+                )
+                for entry in part
+            ]
+            with self._open() as client:
+                client.upsert(self._collection, points, wait=True)
+
+    def delete(self, places: Sequence[tuple[str, str]]) -> None:
+        """See VectorIndex."""
+        for part in batches(places, BATCH):
+            points: list[Any] = [_point(place) for place in part]
+            with self._open() as client:
+                client.delete(self._collection, self._models.PointIdsList(points=points), wait=True)
+
+    def stamps(self, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], VectorStamp]:
+        """See VectorIndex."""
+        found: dict[tuple[str, str], VectorStamp] = {}
+        for part in batches(places, BATCH):
+            with self._open() as client:
+                rows = client.retrieve(self._collection, [_point(place) for place in part], with_payload=True)
+            stamps = (stamp_of(row.payload or {}) for row in rows)
+            found |= {stamp.place: stamp for stamp in stamps}
+        return found
+
+    def scan(self, *, after: str = "", limit: int = 1000) -> tuple[list[VectorStamp], str]:
+        """See VectorIndex. The order: by the points' UUIDs."""
+        with self._open() as client:
+            rows, following = client.scroll(
+                self._collection, limit=limit, offset=after or None, with_payload=True, with_vectors=False
+            )
+        return [stamp_of(row.payload or {}) for row in rows], "" if following is None else str(following)
+
+    def count(self) -> int:
+        """See VectorIndex."""
+        with self._open() as client:
+            return client.count(self._collection, exact=True).count
+
+    def drop(self) -> None:
+        """See VectorIndex."""
+        with self._open() as client:
+            client.delete_collection(self._collection)
+            self._is_ready = False
+
+    def close(self) -> None:
+        """See VectorIndex."""
+        with self._lock:
+            if self._client is not None and self._pid == os.getpid():
+                if self._url.path:
+                    _FOLDERS.release(self._url.path)
+                else:
+                    self._client.close()
+            self._client, self._is_ready = None, False
+
+    def _filter(self, sought: Sought) -> Any:
+        models = self._models
+        names, ids = scopes_of(sought)
+        must: list[Any] = [
+            models.FieldCondition(key=name, match=models.MatchValue(value=value)) for name, value in ids.items()
+        ]
+        if names:
+            must.append(models.FieldCondition(key="scope", match=models.MatchAny(any=names)))
+        if sought.kinds is not None:
+            must.append(models.FieldCondition(key="kind", match=models.MatchAny(any=sorted(sought.kinds))))
+        if sought.since is not None or sought.until is not None:
+            times = models.Range(gte=sought.since, lt=sought.until)
+            must.append(models.FieldCondition(key="happened_at", range=times))
+        if sought.ids is not None:
+            points: list[Any] = [_point((sought.scope.app, memory_id)) for memory_id in sorted(sought.ids)]
+            must.append(models.HasIdCondition(has_id=points))
+        return models.Filter(must=must)
+
+    @contextmanager
+    def _open(self) -> Generator[QdrantClient]:
+        """The client with the collection there. A folder's client does one thing at a time."""
+        if self._pid != os.getpid():
+            # What is open in a parent, and who held the lock there, is not this child's.
+            self._client, self._lock, self._is_ready = None, threading.RLock(), False
+            self._pid = os.getpid()
+        with self._told():
+            with self._lock:
+                if self._client is None:
+                    self._client = self._connect()
+                client = self._client
+                if not self._is_ready:
+                    self._prepare(client)
+            with _FOLDERS.lock if self._url.path else nullcontext():
+                yield client
+
+    def _connect(self) -> QdrantClient:
+        url = self._url
+        if url.path:
+            return _FOLDERS.take(url.path, self._sdk.QdrantClient)
+        return self._sdk.QdrantClient(
+            host=url.host,
+            port=url.port,
+            https=url.tls,
+            api_key=url.key or None,
+            timeout=max(1, round(url.timeout_s)),
+            check_compatibility=False,
+        )
+
+    def _prepare(self, client: QdrantClient) -> None:
+        """The collection made, if it is not there, and seen to have the dimension."""
+        with _FOLDERS.lock if self._url.path else nullcontext():
+            self._make_collection(client)
+            params = client.get_collection(self._collection).config.params.vectors
+        size = getattr(params, "size", None)
+        if size != self.dimension:
+            raise UsageError(
+                f"the collection {self._collection!r} in {self._url} has vectors of {size} numbers, and "
+                f"{self.embedder} makes {self.dimension}; give another name (?collection=NAME), or remove that one"
+            )
+        self._is_ready = True
+
+    def _make_collection(self, client: QdrantClient) -> None:
+        models, name = self._models, self._collection
+        if not client.collection_exists(name):
+            try:
+                client.create_collection(
+                    name,
+                    vectors_config=models.VectorParams(size=self.dimension, distance=models.Distance.COSINE),
+                    hnsw_config=models.HnswConfigDiff(m=0, payload_m=16),
+                )
+            except self._sdk.http.exceptions.UnexpectedResponse as exc:
+                if exc.status_code != _CONFLICT:  # another process was faster
+                    raise
+            if not self._url.path:
+                self._index_payload(client)
+
+    def _index_payload(self, client: QdrantClient) -> None:
+        models, name = self._models, self._collection
+        tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
+        client.create_payload_index(name, "scope", tenant, wait=True)
+        for field in KEYWORDS:
+            client.create_payload_index(name, field, models.PayloadSchemaType.KEYWORD, wait=True)
+        client.create_payload_index(name, "happened_at", models.PayloadSchemaType.FLOAT, wait=True)
+
+    @contextmanager
+    def _told(self) -> Generator[None]:
+        """Qdrant's errors in our words."""
+        exceptions = self._sdk.http.exceptions
+        try:
+            yield
+        except OffpromptError:
+            raise
+        except exceptions.UnexpectedResponse as exc:
+            if exc.status_code == _NOT_FOUND:
+                self._is_ready = False  # somebody dropped it; the next call makes it anew
+            raise BackendError(f"the vector index {self._url} refused: {_why(self._url, exc)}") from exc
+        except (exceptions.ApiException, OSError) as exc:
+            raise BackendError(
+                f"the vector index {self._url} does not answer: {exc}; start it, or correct vectors=… in the URL"
+            ) from exc
+        except (RuntimeError, ValueError) as exc:
+            raise BackendError(f"the vector index {self._url} failed: {exc}") from exc
+
+
+def _why(url: IndexUrl, exc: Any) -> str:
+    said = f"HTTP {exc.status_code}"
+    if exc.status_code in _REFUSED:
+        return f"{said}; give the server's key: QDRANT_API_KEY, or {url.engine}://:KEY@HOST"
+    return f"{said} {bytes(exc.content)[:200].decode(errors='replace')}"
+
+
+def _point(place: tuple[str, str]) -> str:
+    return str(uuid.uuid5(NAMES, "\0".join(place)))
