@@ -147,7 +147,7 @@ class Endpoint:
                 tries=tries,
             )
         says = self._quoting_nothing(exc.says, sent)
-        refused = _REFUSALS.get(exc.status) or (_REFUSED if 400 <= exc.status < 500 else None)
+        refused = _REFUSALS.get(exc.status, _REFUSED if 400 <= exc.status < 500 else None)
         if refused is not None:
             return UsageError(f"{self.where} {refused[0]} (HTTP {exc.status}): {says}; {refused[1]}")
         kind: ModelTrouble = "rate_limit" if exc.status == 429 else "server"
