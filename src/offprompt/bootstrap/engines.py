@@ -39,7 +39,24 @@ def _sqlite(url: str, clock: Clock, settings: Settings) -> Store:
     return SqliteStore(path, clock=clock, durability=settings.durability, busy_timeout_s=settings.busy_timeout_s)
 
 
-_MAIN: Final[Mapping[str, Callable[[str, Clock, Settings], Store]]] = {"in-process": _in_process, "sqlite": _sqlite}
+def _postgres(url: str, clock: Clock, settings: Settings) -> Store:
+    try:
+        from offprompt.stores.postgres import PostgresStore  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as exc:
+        raise lacking("PostgreSQL", "postgres") from exc
+    return PostgresStore(url, clock=clock, durability=settings.durability, busy_timeout_s=settings.busy_timeout_s)
+
+
+def lacking(engine: str, extra: str) -> UnsupportedError:
+    """The error of an engine whose client is not installed."""
+    return UnsupportedError(f"the client of {engine} is not installed; run: pip install 'offprompt[{extra}]'")
+
+
+_MAIN: Final[Mapping[str, Callable[[str, Clock, Settings], Store]]] = {
+    "in-process": _in_process,
+    "sqlite": _sqlite,
+    "postgresql": _postgres,
+}
 """What makes the store of an engine that can keep memories; an engine's library is imported with its first use."""
 
 

@@ -1,0 +1,83 @@
+"""A PostgreSQL store row by row, and its notes, within one transaction."""
+
+# ruff: noqa: S608 - statements are joined from this package's own constants; what users give is bound
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from offprompt.records import Memory
+from offprompt.records.tables import TABLES, Row, Table
+from offprompt.stores._pg_connection import Statements
+from offprompt.stores._pg_rows import marks
+from offprompt.stores._rows import memory_of
+
+# What this engine keeps in columns of its own, made from a row's record.
+_OWN: Final[dict[str, tuple[tuple[str, Callable[[Memory], Any]], ...]]] = {
+    "memories": (("version", lambda memory: memory.version), ('"order"', lambda memory: memory.order)),
+}
+
+
+def scan(db: Statements, name: str, after: Row | None, limit: int) -> list[Row]:
+    """See Portable.scan."""
+    table = TABLES[name]
+    key = _names(table.key)
+    where = f"WHERE ({key}) > ({marks(len(table.key))})" if after is not None else ""
+    rows = db.rows(
+        f"SELECT {_names(table.columns)} FROM {name} {where} ORDER BY {key} LIMIT %s", (*(after or ()), limit)
+    )
+    return [tuple(row) for row in rows]
+
+
+def put_rows(db: Statements, name: str, rows: Sequence[Row]) -> None:
+    """See Portable.put_rows."""
+    table = TABLES[name]
+    own = _OWN.get(name, ())
+    columns = [*(_name(column) for column in table.columns), *(column for column, _ in own)]
+    changed = [column for column in columns if column not in table.key]
+    excluded = ", ".join(f"excluded.{column}" for column in changed)
+    db.many(
+        f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks(len(columns))}) "
+        f"ON CONFLICT ({_names(table.key)}) DO UPDATE SET ({', '.join(changed)}) = ROW({excluded})",
+        [_whole(table, row, [make for _, make in own]) for row in rows],
+    )
+    if name == "events" and rows:
+        db.run("SELECT setval(pg_get_serial_sequence('events', 'seq'), (SELECT max(seq) FROM events))")
+
+
+def clear_rows(db: Statements, name: str) -> None:
+    """See Portable.clear_rows."""
+    db.run(f"DELETE FROM {TABLES[name].name}")
+
+
+def note(db: Statements, name: str) -> str | None:
+    """See Notes.note."""
+    row = db.row("SELECT text FROM notes WHERE name = %s", (name,))
+    return None if row is None else row[0]
+
+
+def set_note(db: Statements, name: str, text: str | None, was: str | None) -> bool:
+    """See Notes.set_note."""
+    if note(db, name) != was:
+        return False
+    if text is None:
+        db.run("DELETE FROM notes WHERE name = %s", (name,))
+    else:
+        db.run("INSERT INTO notes VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET text = excluded.text", (name, text))
+    return True
+
+
+def _whole(table: Table, row: Row, own: Sequence[Callable[[Memory], Any]]) -> tuple[Any, ...]:
+    if not own:
+        return row
+    memory = memory_of(str(row[table.columns.index("record")]))
+    return (*row, *(make(memory) for make in own))
+
+
+def _names(columns: Sequence[str]) -> str:
+    return ", ".join(_name(column) for column in columns)
+
+
+def _name(column: str) -> str:
+    return '"user"' if column == "user" else column

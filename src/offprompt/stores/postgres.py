@@ -1,0 +1,258 @@
+"""The PostgreSQL engine: any number of processes and machines on one database."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from offprompt.protocols import Clock
+from offprompt.records import (
+    Body,
+    Event,
+    JournalEntry,
+    LedgerEntry,
+    MemoryOp,
+    Scope,
+    SessionChange,
+    SessionRecord,
+    SlotOp,
+    SweepMemories,
+    SweepSlots,
+)
+from offprompt.records.tables import TABLES, Row
+from offprompt.stores import _pg_portable as portable
+from offprompt.stores import _pg_sessions as sessions
+from offprompt.stores._memory_ops import is_memory_read, run_memory_ops
+from offprompt.stores._pg_address import parse_address
+from offprompt.stores._pg_connection import Statements
+from offprompt.stores._pg_locks import (
+    WHOLE_STORE,
+    Locks,
+    apps_of,
+    locks_of,
+    locks_of_events,
+    locks_of_scope,
+)
+from offprompt.stores._pg_memories import ElsewhereError, PgMemories
+from offprompt.stores._pg_slots import PgSlots
+from offprompt.stores._pg_transactions import Database, Durability
+from offprompt.stores._session_rules import key_owner
+from offprompt.stores._slot_ops import is_read, run_ops
+from offprompt.stores._touches import Touch, Touches
+
+R = TypeVar("R")
+
+SWEEP_ROWS: Final = 500
+"""Rows that a sweep removes in one transaction: it holds an app's lock, or the store's, meanwhile."""
+
+
+class PostgresStore:
+    """A Store in a schema of a PostgreSQL database; of every process that uses it one, or several.
+
+    url             `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`, with `schema`, `role`, `pool` as options of ours.
+    durability      `full`: a write that returned is on the server's disk, as far as the server's own settings go.
+                    `process`: it survives killed clients; a crash of the server may take the last ones.
+    busy_timeout_s  seconds for a lock, for each statement, and for a call with all its tries; then BackendError.
+    vector_queue    whether changes of memories wait for a vector index that lies elsewhere.
+    Touching reads  as SqliteStore: uses wait for this object's next change, `flush` or `close`.
+    Sweep           goes on in transactions of 500 rows, with an event for each.
+    Raises          BackendError if the server cannot be used; UsageError for a URL that is none.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Clock,
+        durability: Durability = "full",
+        busy_timeout_s: float = 60.0,
+        vector_queue: bool = False,
+    ) -> None:
+        self._clock = clock
+        self._vector_queue = vector_queue
+        self._touches = Touches()
+        self._storing = threading.Lock()
+        self._db = Database(parse_address(url), durability=durability, timeout_s=busy_timeout_s)
+
+    def batch(self, ops: Sequence[SlotOp[Any]]) -> list[Any]:
+        """See SlotStore."""
+        if not ops:
+            return []
+        if is_read(ops):
+            results, touches = self._db.read(lambda db: self._read(db, ops), apps=apps_of(ops))
+            if touches and self._touches.add(touches):
+                self.flush()
+            return results
+        if len(ops) == 1 and isinstance(ops[0], SweepSlots):
+            return [self._in_slices(lambda: self._run(ops, most=SWEEP_ROWS)[0])]
+        return self._run(ops)
+
+    def apply(self, ops: Sequence[MemoryOp[Any]]) -> list[Any]:
+        """See MemoryStore."""
+        if not ops:
+            return []
+        if is_memory_read(ops):
+            return self._db.read(lambda db: self._run_memories(db, ops, None), apps=apps_of(ops))
+        if len(ops) == 1 and isinstance(ops[0], SweepMemories):
+            return [self._in_slices(lambda: self._change(ops, most=SWEEP_ROWS)[0])]
+        return self._change(ops)
+
+    def events(
+        self, *, scope: Scope | None = None, op: str | None = None, after: int = 0, limit: int = 1000
+    ) -> list[Event]:
+        """See SlotStore. What this object kept back is stored first; so is what others are just storing."""
+        self.flush()
+        locks = locks_of_scope(scope, subtree=True)
+        return self._db.settled(lambda db: PgSlots(db).events(scope, op, after, limit), locks)
+
+    def flush(self) -> None:
+        """See SlotStore."""
+        with self._storing:
+            waiting = self._touches.waiting()
+            if waiting:
+                self._db.write(lambda db: PgSlots(db).store_touches(waiting), _locks_of_touches(waiting))
+                self._touches.drop(len(waiting))
+
+    def close(self) -> None:
+        """See SlotStore."""
+        if not self._db.is_closed:
+            try:
+                self.flush()
+            finally:
+                self._db.close()
+
+    def digest_key(self, scope: Scope) -> bytes:
+        """See SessionStore."""
+        found = self._db.read(lambda db: sessions.digest_key(db, scope), apps=[scope.app])
+        return found or self._write(lambda db: sessions.make_digest_key(db, scope), locks_of_scope(scope))
+
+    def load(self, scope: Scope) -> SessionRecord | None:
+        """See SessionStore."""
+        return self._db.read(lambda db: sessions.load(db, scope), apps=[scope.app])
+
+    def commit(self, change: SessionChange) -> None:
+        """See SessionStore."""
+
+        def work(db: Statements) -> None:
+            sessions.commit(db, change)
+            PgSlots(db).log(change.events)
+
+        self._write(work, locks_of_scope(change.record.scope) | locks_of_events(change.events))
+
+    def journal(self, scope: Scope, *, after: int = 0) -> list[JournalEntry]:
+        """See SessionStore."""
+        return self._db.read(lambda db: sessions.journal(db, scope, after), apps=[scope.app])
+
+    def body(self, scope: Scope, body_id: str) -> Body | None:
+        """See SessionStore."""
+        return self._db.read(lambda db: sessions.body(db, scope, body_id), apps=[scope.app])
+
+    def bodies(self, scope: Scope) -> list[Body]:
+        """See SessionStore."""
+        return self._db.read(lambda db: sessions.bodies(db, scope), apps=[scope.app])
+
+    def ledger(self, scope: Scope) -> list[LedgerEntry]:
+        """See SessionStore."""
+        return self._db.read(lambda db: sessions.ledger(db, scope), apps=[scope.app])
+
+    def sessions(self, scope: Scope | None = None) -> list[SessionRecord]:
+        """See SessionStore."""
+        return self._db.read(lambda db: sessions.sessions(db, scope), apps=None if scope is None else [scope.app])
+
+    def drop_sessions(self, *, scope: Scope | None = None, idle_before: float | None = None) -> int:
+        """See SessionStore."""
+        return self._write(lambda db: sessions.drop(db, scope, idle_before), locks_of_scope(scope, subtree=True))
+
+    def tables(self) -> tuple[str, ...]:
+        """See Portable."""
+        return tuple(TABLES)
+
+    def scan(self, table: str, *, after: Row | None = None, limit: int = 1000) -> list[Row]:
+        """See Portable."""
+        self.flush()
+        return self._db.read(lambda db: portable.scan(db, table, after, limit), apps=None)
+
+    def put_rows(self, table: str, rows: Sequence[Row]) -> None:
+        """See Portable."""
+        self._write(lambda db: portable.put_rows(db, table, rows), WHOLE_STORE)
+
+    def clear_rows(self, table: str) -> None:
+        """See Portable."""
+        self._write(lambda db: portable.clear_rows(db, table), WHOLE_STORE)
+
+    def note(self, name: str) -> str | None:
+        """See Notes."""
+        return self._db.read(lambda db: portable.note(db, name), apps=[])
+
+    def set_note(self, name: str, text: str | None, *, was: str | None, events: Sequence[Event] = ()) -> bool:
+        """See Notes."""
+
+        def work(db: Statements) -> bool:
+            is_set = portable.set_note(db, name, text, was)
+            if is_set:
+                PgSlots(db).log(events)
+            return is_set
+
+        return self._write(work, Locks(frozenset({("", "note", name)})) | locks_of_events(events))
+
+    def _read(self, db: Statements, ops: Sequence[SlotOp[Any]]) -> tuple[list[Any], list[Touch]]:
+        table = PgSlots(db, self._touches)
+        if len(ops) > 1:
+            table.expect(ops)
+        return run_ops(table, ops, self._clock.now()), table.touches
+
+    def _run(self, ops: Sequence[SlotOp[Any]], *, most: int | None = None) -> list[Any]:
+        def work(db: Statements) -> list[Any]:
+            table = PgSlots(db, most=most)
+            table.expect(ops)
+            return run_ops(table, ops, self._clock.now())
+
+        return self._write(work, locks_of(ops))
+
+    def _change(self, ops: Sequence[MemoryOp[Any]], *, most: int | None = None) -> list[Any]:
+        locks = locks_of(ops)
+        try:
+            return self._write(lambda db: self._run_memories(db, ops, locks, most), locks)
+        except ElsewhereError:
+            whole = Locks(apps=frozenset(locks.touched() or ()), store=locks.store)
+            return self._write(lambda db: self._run_memories(db, ops, whole, most), whole)
+
+    def _run_memories(
+        self, db: Statements, ops: Sequence[MemoryOp[Any]], locks: Locks | None, most: int | None = None
+    ) -> list[Any]:
+        table = PgMemories(db, locks, queues=self._vector_queue, most=most)
+        table.expect(ops)
+        results = run_memory_ops(table, ops, self._clock.now())
+        table.finish()
+        return results
+
+    def _write(self, work: Callable[[Statements], R], locks: Locks) -> R:
+        """One write transaction, with the uses that wait, unless another thread is storing them."""
+        if not self._touches.waiting() or not self._storing.acquire(blocking=False):
+            return self._db.write(work, locks)
+        try:
+            waiting = self._touches.waiting()
+
+            def whole(db: Statements) -> R:
+                PgSlots(db).store_touches(waiting)
+                return work(db)
+
+            result = self._db.write(whole, locks | _locks_of_touches(waiting))
+            self._touches.drop(len(waiting))
+            return result
+        finally:
+            self._storing.release()
+
+    def _in_slices(self, once: Callable[[], int]) -> int:
+        """Sweep until nothing is left; how many in all."""
+        total = 0
+        while found := once():
+            total += found
+            if found < SWEEP_ROWS:
+                break
+        return total
+
+
+def _locks_of_touches(waiting: Sequence[Touch]) -> Locks:
+    return Locks(frozenset(key_owner(touch.event.scope) for touch in waiting))
