@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from offprompt.recall.analysis import all_terms, asks, meaningful
 from offprompt.recall.duplicates import normalised
+from offprompt.records import WordHits
 
 MOST_TIMES: Final = 65535
 EPISODE: Final = "episode"
@@ -141,6 +142,8 @@ class Query:
     as_of        leaves out what was stored later.
     since, until leave out what happened (where that is not known: was stored) before, and at or after.
     kinds, ids   leave out all others. All of these hold before anything is ranked.
+    cosines      of docs to the vector, by id, where an index elsewhere knows them; None: by the docs' own vectors.
+    of_scope     texts, terms and holders of the whole scope, where the docs are only the best candidates of it.
     speaker      who asks: turned to where the question says "I" or 我.
     floor        the evidence, 0 to 1, that a hit must have: 1 − (1 − words) · (1 − meaning), where words is the part
                  of the question's weight that it holds; or a part of its neighbours' evidence. Words of a time that
@@ -156,6 +159,8 @@ class Query:
     until: float | None = None
     kinds: frozenset[str] | None = None
     ids: frozenset[str] | None = None
+    cosines: Mapping[str, float] | None = None
+    of_scope: WordHits | None = None
     speaker: str = ""
     top_k: int = 5
     floor: float = 0.1

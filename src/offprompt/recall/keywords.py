@@ -10,6 +10,7 @@ import numpy as np
 from offprompt.recall.bm25 import K1, B, idf
 from offprompt.recall.postings import Postings, TermHits
 from offprompt.recall.rows import Bools, Floats, Ints
+from offprompt.records import WordHits
 
 MAX_TERMS = 128
 """Terms of a query that are looked for, the rarest first: a whole conversation can be the query."""
@@ -26,28 +27,42 @@ class Matches:
     session: Floats
 
 
-def match(terms: Iterable[str], postings: Postings, lengths: Floats, sessions: Ints, allowed: Bools) -> Matches:
+def match(
+    terms: Iterable[str],
+    postings: Postings,
+    lengths: Floats,
+    sessions: Ints,
+    allowed: Bools,
+    of_scope: WordHits | None = None,
+) -> Matches:
     """Hold the terms against all rows.
 
     lengths    by row, in terms; 0 for removed rows. sessions: by row; -1: in none.
     allowed    rows whose words may count for their session.
+    of_scope   the statistics of all texts, where the rows are only some of them.
     Source   Robertson & Zaragoza 2009, "The probabilistic relevance framework", divided by its least upper bound,
              idf · (k1 + 1) over the query's terms, which takes the place of the maximum in Bruch, Gai & Ingber 2023,
              "An analysis of fusion functions for hybrid retrieval".
     Cost     O(rows + postings of the terms).
     """
-    texts = int((lengths > 0).sum())
     found = {term: hits for term in sorted(set(terms)) if (hits := postings.hits(term))}
-    unknown = len(set(terms)) - len(found)
-    rarest = sorted(found, key=lambda term: (found[term].holders, term))[:MAX_TERMS]
-    weights = {term: idf(texts, found[term].holders) for term in rarest}
+    holders = {term: hits.holders for term, hits in found.items()}
+    if of_scope is None:
+        texts, mean = int((lengths > 0).sum()), float(lengths.sum()) / max(int((lengths > 0).sum()), 1)
+    else:
+        texts, mean = of_scope.texts, of_scope.terms / max(of_scope.texts, 1)
+        holders |= {term: of_scope.holders[term] for term in set(terms).intersection(of_scope.holders)}
+    unknown = len(set(terms)) - len(holders)
+    rarest = sorted(holders, key=lambda term: (holders[term], term))[:MAX_TERMS]
+    weights = {term: idf(texts, holders[term]) for term in rarest}
     known = sum(weights.values())
     all_known = known + len(rarest)
     unheld = unknown * (1 + idf(texts, 0))
-    norms = (K1 * (1 - B + B * lengths / max(float(lengths.sum()) / max(texts, 1), 1e-9))).astype(np.float32)
+    norms = (K1 * (1 - B + B * lengths / max(mean, 1e-9))).astype(np.float32)
     scores = np.zeros(len(lengths), np.float32)
     strict = np.zeros(len(lengths), np.float32)
-    for term in rarest:
+    held_here = [term for term in rarest if term in found]
+    for term in held_here:
         hits = found[term]
         held = hits.times / (hits.times + norms[hits.rows])
         scores[hits.rows] += np.float32(weights[term]) * held
@@ -55,7 +70,7 @@ def match(terms: Iterable[str], postings: Postings, lengths: Floats, sessions: I
     return Matches(
         scores / np.float32(max(known, 1e-9)),
         strict / np.float32(max(all_known + unheld, 1e-9)),
-        _sessions([found[term] for term in rarest], lengths, sessions, allowed),
+        _sessions([found[term] for term in held_here], lengths, sessions, allowed),
     )
 
 

@@ -98,12 +98,12 @@ def _allowed(data: Data, query: Query) -> Bools:
 
 
 def _by_vector(data: Data, query: Query) -> bool:
-    return query.vector is not None and len(data.vectors) > 0
+    return query.vector is not None and (query.cosines is not None or len(data.vectors) > 0)
 
 
 def _scores(data: Data, query: Query, allowed: Bools, named: NamedTime | None) -> Scores:
     rows, columns, weights = len(data.ids), data.columns, query.weights
-    found = _matched(data, query.text, allowed)
+    found = _matched(data, query, query.text, allowed)
     close = _closeness(data, query)
     by_words = weights.keyword if _by_vector(data, query) else weights.keyword + weights.vector
     keyword = _only(allowed, by_words * found.share)
@@ -144,18 +144,18 @@ def _timed(data: Data, query: Query, allowed: Bools, named: NamedTime, close: Fl
     evidence, but where the time is let go those that say the same in any text are, for what happened at other times.
     """
     inside = priors.within(data.columns, len(data.ids), named.window) & allowed
-    own = _own(data, named.rest, allowed, close)
+    own = _own(data, query, named.rest, allowed, close)
     if (inside if named.alone else inside & (own > 0) & (own >= query.floor)).any():
         return own, inside
-    beyond = own if named.words == named.rest else _own(data, named.words, allowed, close)
+    beyond = own if named.words == named.rest else _own(data, query, named.words, allowed, close)
     return np.where(inside, own, beyond), np.zeros_like(inside)
 
 
-def _own(data: Data, text: str, allowed: Bools, close: Floats) -> Floats:
-    return _only(allowed, 1 - (1 - _matched(data, text, allowed).strict) * (1 - close))
+def _own(data: Data, query: Query, text: str, allowed: Bools, close: Floats) -> Floats:
+    return _only(allowed, 1 - (1 - _matched(data, query, text, allowed).strict) * (1 - close))
 
 
-def _matched(data: Data, text: str, allowed: Bools) -> Matches:
+def _matched(data: Data, query: Query, text: str, allowed: Bools) -> Matches:
     rows, columns = len(data.ids), data.columns
     return match(
         search_terms(text),
@@ -163,6 +163,7 @@ def _matched(data: Data, text: str, allowed: Bools) -> Matches:
         columns.length[:rows],
         np.where(columns.episode[:rows] & columns.alive[:rows], columns.session[:rows], NOWHERE),
         allowed,
+        query.of_scope,
     )
 
 
@@ -174,9 +175,14 @@ def _only(rows: Bools, part: NDArray[np.floating]) -> Floats:
 def _closeness(data: Data, query: Query) -> Floats:
     """By row, the cosine to the query on a scale where unrelated texts have 0."""
     rows = len(data.ids)
-    if query.vector is None or not len(data.vectors):
+    if query.vector is None or not _by_vector(data, query):
         return np.zeros(rows, np.float32)
-    cosines = products(data.vectors[:rows], query.vector)
+    if query.cosines is None:
+        cosines = products(data.vectors[:rows], query.vector)
+    else:
+        cosines = np.full(rows, data.unrelated, np.float32)
+        there = [(data.rows[doc_id], cosine) for doc_id, cosine in query.cosines.items() if doc_id in data.rows]
+        cosines[[row for row, _ in there]] = [cosine for _, cosine in there]
     return np.clip((cosines - data.unrelated) / (1 - data.unrelated), 0, 1).astype(np.float32)
 
 
