@@ -57,7 +57,8 @@ def test_a_key_of_the_environment_goes_to_its_own_provider_only(monkeypatch: pyt
             monkeypatch.setenv(provider.key, f"key-of-{provider.key}")
 
     def key(name: str, **options: Any) -> object:
-        return vars(vars(offprompt.chat_model(name, **options))["_endpoint"])["_key"]
+        made: Any = vars(offprompt.chat_model(name, **options))["_endpoint"]
+        return vars(made)["_key"]
 
     assert key("gpt-4o-mini") == "key-of-OPENAI_API_KEY"
     assert (
