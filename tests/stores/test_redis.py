@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from offprompt.protocols import SlotStore
+from offprompt.protocols import Portable, SlotStore
 from offprompt.stores.redis import RedisStore
 from offprompt.testing import MovedClock
+from offprompt.testing.portable_suite import SlotPortableSuite
 from offprompt.testing.suites import SlotStoreSuite
 from tests.servers import Server, redis_url
 
@@ -37,7 +38,12 @@ class TestSlots(SlotStoreSuite):
     """SlotStore."""
 
 
+class TestRows(SlotPortableSuite):
+    """Portable, of slots."""
+
+
 def test_it_has_its_role(url: str) -> None:
     store = RedisStore(url, clock=MovedClock())
     assert isinstance(store, SlotStore)
+    assert isinstance(store, Portable)
     store.close()

@@ -188,22 +188,22 @@ class RedisServer:
             said = _said(exc)
             if "invalid password" in said or "AUTH" in said:
                 raise BackendError(f"{self.url} refuses this user: {said}; correct user and password") from exc
-            raise BackendError(f"{self.url}: {_in_our_words(said)}") from exc
+            raise BackendError(f"{self.url}: {_in_our_words(type(exc).__name__, said)}") from exc
 
 
 _WAYS_OUT: Final = (
-    ("OOM", "the server has reached maxmemory, and nothing was stored; raise maxmemory, or sweep and erase"),
+    ("OutOfMemory", "the server has reached maxmemory, and nothing was stored; raise maxmemory, or sweep and erase"),
     ("MISCONF", "the server cannot write its file, and nothing was stored; see its log and free space on its disk"),
-    ("READONLY", "the server is a read-only replica, and nothing was stored; give the primary's address"),
+    ("ReadOnly", "the server is a read-only replica, and nothing was stored; give the primary's address"),
     ("NOREPLICAS", "too few replicas are connected, and nothing was stored; see min-replicas-to-write"),
     ("WRONGTYPE", "a key of ours is of another program's type, and nothing was stored; give the URL another ?prefix="),
     ("BUSY", "the server is held up by a script; see SCRIPT KILL"),
 )
 
 
-def _in_our_words(said: str) -> str:
+def _in_our_words(kind: str, said: str) -> str:
     for mark, words in _WAYS_OUT:
-        if mark in said:
+        if kind.startswith(mark) or mark in said:
             return f"{words} ({said})"
     return f"the server refuses: {said}; run `offprompt doctor` on it"
 

@@ -57,10 +57,10 @@ def plan_of(
     for scope, folded in loose:
         for what in ("expiry", "hidden"):
             plan.add("ZREM", names.app(scope.app, what), place_of(scope, folded))
-    changed: dict[int, None] = {}
     for change in changes:
         _change(plan, names, change)
-        changed[plan.key(names.owner(tag_of(change.place[0]), "rev"))] = None
+    owners = dict.fromkeys(tag_of(place[0]) for place in (*(one.place for one in changes), *(at for at, _ in versions)))
+    changed = [plan.key(names.owner(tag, "rev")) for tag in owners]
     for ((scope, folded), number), cells in versions.items():
         key = names.owner(tag_of(scope), f"versions:{sub_of(scope)}")
         where = version_field(folded, number)

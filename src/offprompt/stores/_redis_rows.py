@@ -116,6 +116,11 @@ class Kept:
         current = self.current if outcome is None else (*self.current[:7], outcome, self.current[8])
         return replace(self, slot=slot_cells(slot), current=current)
 
+    def is_over(self, now: float, hidden_before: float) -> bool:
+        """Whether it expired by `now`, or was hidden at or before that time."""
+        is_expired = self.expires_at is not None and self.expires_at <= now
+        return is_expired or (self.forgotten_at is not None and self.forgotten_at <= hidden_before)
+
     def _slot(self, column: str) -> Any:
         return self.slot[TABLES["slots"].columns.index(column) - _SLOT_KEY]
 

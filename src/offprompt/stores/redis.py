@@ -9,11 +9,14 @@ from typing import Any, TypeVar
 from offprompt.errors import UsageError
 from offprompt.protocols import Clock
 from offprompt.records import Event, Finding, Scope, SlotOp, SweepSlots
+from offprompt.records.tables import SLOT_TABLES, Row
 from offprompt.stores._forks import follow
 from offprompt.stores._redis_check import check_server, open_store
 from offprompt.stores._redis_connection import RedisServer
+from offprompt.stores._redis_portable import RedisRows, check_table
 from offprompt.stores._redis_rows import Keys, entry_after, event_at
-from offprompt.stores._redis_slots import SWEPT_AT_ONCE, RedisTable
+from offprompt.stores._redis_slots import RedisTable
+from offprompt.stores._redis_step import RedisStep
 from offprompt.stores._redis_url import parse_redis_url
 from offprompt.stores._slot_ops import is_read, run_ops
 from offprompt.stores._touches import Touch, Touches
@@ -21,6 +24,8 @@ from offprompt.stores._touches import Touch, Touches
 R = TypeVar("R")
 
 PAGE = 1000
+SWEPT_AT_ONCE = 500
+"""Slots that one step of a sweep removes at most: a script holds up everybody else."""
 
 
 class RedisStore:
@@ -45,6 +50,7 @@ class RedisStore:
         self._server = RedisServer(parse_redis_url(url), busy_timeout_s=busy_timeout_s)
         self._keys = Keys(self._server.url.prefix)
         self._touches = Touches()
+        self._rows = RedisRows(self._server, self._keys)
         self._start()
         self.log_id = open_store(self._server, self._keys)
         follow(self)
@@ -108,6 +114,26 @@ class RedisStore:
         self.flush()
         return check_server(self._server, self._keys, self._clock.now(), fix=fix)
 
+    def tables(self) -> tuple[str, ...]:
+        """See Portable. Its events are moved to the memories' engine instead."""
+        return SLOT_TABLES
+
+    def scan(self, table: str, *, after: Row | None = None, limit: int = 1000) -> list[Row]:
+        """See Portable. Some scopes are of one moment, not all of them."""
+        check_table(table)
+        self.flush()
+        return self._rows.scan(table, after, limit)
+
+    def put_rows(self, table: str, rows: Sequence[Row]) -> None:
+        """See Portable. The rows of `slots` come first."""
+        check_table(table)
+        self._rows.put(table, rows)
+
+    def clear_rows(self, table: str) -> None:
+        """See Portable. Some scopes at a time."""
+        check_table(table)
+        self._rows.clear(table)
+
     def before_fork(self) -> None:
         """See Forkable. Nothing to wait for: connections know their process."""
 
@@ -124,7 +150,7 @@ class RedisStore:
             raise UsageError("this store is closed; open it again")
 
     def _read(self, ops: Sequence[SlotOp[Any]]) -> tuple[list[Any], list[Touch]]:
-        table = RedisTable(self._server, self._keys, self._touches)
+        table = RedisTable(RedisStep(self._server, self._keys), self._touches)
         table.look_ahead(ops)
         return run_ops(table, ops, self._clock.now()), table.touches
 
@@ -150,11 +176,12 @@ class RedisStore:
             waiting = self._touches.waiting() if carries else []
 
             def step() -> R:
-                table = RedisTable(self._server, self._keys, None, at_once=at_once)
+                made = RedisStep(self._server, self._keys)
+                table = RedisTable(made, None, at_once=at_once)
                 table.look_ahead(ops)
                 table.store_touches(waiting)
                 result = work(table)
-                table.commit()
+                made.commit()
                 return result
 
             result = self._server.anew(step)
