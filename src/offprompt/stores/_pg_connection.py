@@ -178,23 +178,25 @@ def transact(connection: Connection, begin: str, work: Callable[[Statements], R]
     sent     called with the result right before COMMIT goes out: from then on only the server knows.
     """
     statements = Statements(connection)
-    failed: BaseException | None = None
-    result: list[R] = []
+    together = connection.pipeline()
+    together.__enter__()
     try:
-        with connection.pipeline():
-            try:
-                statements.run(begin)
-                result.append(work(statements))
-                sent(result[0])
-                statements.run("COMMIT")
-            except BaseException as exc:  # noqa: BLE001 - raised below, when the pipeline is over
-                failed = exc
-    except psycopg.Error as exc:
-        failed = failed or exc
-    if failed is not None:
+        statements.run(begin)
+        result = work(statements)
+        sent(result)
+        statements.run("COMMIT")
+    except BaseException:
+        # As if all were well: psycopg logs what it has to pass over at the end of a pipeline that failed.
+        with contextlib.suppress(psycopg.Error):
+            together.__exit__(None, None, None)
         roll_back(connection)
-        raise failed
-    return result[0]
+        raise
+    try:
+        together.__exit__(None, None, None)
+    except BaseException:
+        roll_back(connection)
+        raise
+    return result
 
 
 def roll_back(connection: Connection) -> None:
