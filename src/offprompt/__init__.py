@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from offprompt.records import (
         DEFAULT,
         Action,
+        AgentReply,
         Cancel,
         Completion,
         Hit,
@@ -50,7 +51,9 @@ if TYPE_CHECKING:
         Slot,
         SlotVersion,
         ToolCall,
+        ToolRun,
     )
+    from offprompt.service.agent import Agent, AgentLimits
     from offprompt.service.async_session import AsyncSession
     from offprompt.service.offprompt import BoundScope, Offprompt
     from offprompt.service.session import Session
@@ -61,6 +64,9 @@ __version__ = "0.1.0"
 __all__ = [
     "DEFAULT",
     "Action",
+    "Agent",
+    "AgentLimits",
+    "AgentReply",
     "AsyncSession",
     "BackendError",
     "BoundScope",
@@ -95,6 +101,7 @@ __all__ = [
     "Slot",
     "SlotVersion",
     "ToolCall",
+    "ToolRun",
     "UnsupportedError",
     "UsageError",
     "__version__",
@@ -107,6 +114,8 @@ _LAZY = {
     "open": "offprompt.bootstrap",
     "chat_model": "offprompt.bootstrap.models",
     "ChatModel": "offprompt.protocols",
+    "Agent": "offprompt.service.agent",
+    "AgentLimits": "offprompt.service.agent",
     "AsyncSession": "offprompt.service.async_session",
     "BoundScope": "offprompt.service.offprompt",
     "Offprompt": "offprompt.service.offprompt",
@@ -116,6 +125,7 @@ _LAZY = {
     (
         "DEFAULT",
         "Action",
+        "AgentReply",
         "Cancel",
         "Completion",
         "Hit",
@@ -133,6 +143,7 @@ _LAZY = {
         "Slot",
         "SlotVersion",
         "ToolCall",
+        "ToolRun",
     ),
     "offprompt.records",
 )

@@ -1,6 +1,7 @@
 """What Offprompt's parts hand to each other: frozen records without behaviour."""
 
 from offprompt.records.action import MEMORY_ACTIONS, Action, Parsed, Receipt, Refusal, Reply, ToolCall
+from offprompt.records.agent import AgentReply, Stopped, ToolRun
 from offprompt.records.alias import AliasesOf, JoinUsers, Moved, MoveSlots, UserOf
 from offprompt.records.event import Event
 from offprompt.records.finding import Finding
@@ -98,6 +99,7 @@ __all__ = [
     "AddMemory",
     "AddOutcome",
     "Added",
+    "AgentReply",
     "AliasesOf",
     "Body",
     "Cancel",
@@ -173,9 +175,11 @@ __all__ = [
     "SlotVersion",
     "Sought",
     "Source",
+    "Stopped",
     "SweepMemories",
     "SweepSlots",
     "ToolCall",
+    "ToolRun",
     "Trust",
     "Unindexed",
     "UpdateMemory",

@@ -29,6 +29,7 @@ from offprompt.service.session_kit import SessionKit, SessionOptions
 from offprompt.service.turn import Turn
 from offprompt.wire.actions import parse_actions
 from offprompt.wire.contradiction import claims_saved
+from offprompt.wire.thinking import without_thinking
 
 if TYPE_CHECKING:  # NumPy and the rules are loaded with the first turn that is captured
     from offprompt.service.remembering import Said
@@ -141,7 +142,7 @@ class Capture:
         """The turn's texts: the user's own words as they were given, the model's last ones as it wrote them."""
         from offprompt.service.remembering import Said  # noqa: PLC0415 - loads NumPy and the rules
 
-        rules = (self.options.derive or self.kit.settings.derive) == "rules"
+        rules = (self.options.derive or self.kit.settings.derive) != "none"
         for entry in past.users:
             text = own_words(turn, dict(entry.message)).strip()[:MAX_MEMORY_CHARS]
             name = entry.message.get("name")
@@ -161,7 +162,7 @@ class Capture:
                 )
         if self.kit.settings.capture_tools and self.what == "all":
             yield from self._results(turn, past)
-        text = parse_actions(dict(past.reply.message)).text.strip()[:MAX_MEMORY_CHARS]
+        text = without_thinking(parse_actions(dict(past.reply.message)).text).strip()[:MAX_MEMORY_CHARS]
         if text and self.what == "all" and not past.told:
             yield Said(
                 text,

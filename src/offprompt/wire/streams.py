@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from offprompt.records import as_dict, as_list
 from offprompt.wire._chat_chunks import ChatAssembler
 from offprompt.wire._chunks import CUT, plain_chunk
 from offprompt.wire._message_events import MessageAssembler
 from offprompt.wire._response_events import ResponseAssembler
 from offprompt.wire.shapes import Wire
 
-__all__ = ["CUT", "Assembler", "assemble", "assembler_for", "plain_chunk"]
+__all__ = ["CUT", "Assembler", "assemble", "assembler_for", "plain_chunk", "spoken"]
 
 
 class Assembler(Protocol):
@@ -31,6 +32,19 @@ def assembler_for(wire: Wire) -> Assembler:
     if wire == "openai":
         return ChatAssembler()
     return MessageAssembler() if wire == "anthropic" else ResponseAssembler()
+
+
+def spoken(chunk: object, wire: Wire) -> str:
+    """The text that a chunk adds to what the reader sees; empty for all else."""
+    data = plain_chunk(chunk)
+    if wire == "openai":
+        choice = as_dict((as_list(data.get("choices")) or [{}])[0]) or {}
+        text = (as_dict(choice.get("delta")) or {}).get("content")
+    elif wire == "anthropic":
+        text = (as_dict(data.get("delta")) or {}).get("text") if data.get("type") == "content_block_delta" else ""
+    else:
+        text = data.get("delta") if data.get("type") == "response.output_text.delta" else ""
+    return text if isinstance(text, str) else ""
 
 
 def assemble(chunks: Iterable[object], *, wire: Wire) -> dict[str, Any]:

@@ -1,0 +1,133 @@
+"""A run of an agent that is read as it comes, and what all ways of running one have in common."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import closing
+from typing import Any, TypeAlias, TypeVar
+
+from offprompt.errors import ModelError, UsageError
+from offprompt.protocols import ChatModel
+from offprompt.records import AgentReply, Cancel, Reply, ToolRun
+from offprompt.service.agent_turn import Ask, Steps, Talk
+from offprompt.service.streamed import AsyncStreamedReply, StreamedReply
+from offprompt.service.tool_runs import ToolRunner
+from offprompt.wire.streams import spoken
+from offprompt.wire.thinking import ThoughtFilter
+
+T = TypeVar("T")
+Begin: TypeAlias = Callable[[], tuple[Talk, Steps]]
+
+
+class AgentStream:
+    """A run that is read as it comes: iterate once, for pieces of text and for each ToolRun; then `reply` is the whole.
+
+    Text without thinking; that of replies that call tools comes too, before their ToolRuns.
+    """
+
+    def __init__(self, begin: Begin, model: ChatModel, runner: ToolRunner, cancel: Cancel | None) -> None:
+        self._begin, self._model, self._runner, self._cancel = begin, model, runner, cancel
+        self._reply: AgentReply | None = None
+
+    def __iter__(self) -> Iterator[str | ToolRun]:
+        talk, steps = self._begin()
+        with closing(steps):
+            step = next_step(steps, None)
+            while not isinstance(step, AgentReply):
+                if isinstance(step, Ask):
+                    done: Any = yield from self._streamed(talk, step)
+                else:
+                    done = self._runner.run(step.calls, left_s=step.left_s, cancel=self._cancel)
+                    yield from done
+                step = go_on(steps, done, self._cancel)
+            self._reply = step
+
+    def _streamed(self, talk: Talk, step: Ask) -> Generator[str, None, Reply]:
+        chunks, told = self._model.stream(step.payload, timeout_s=step.left_s, cancel=self._cancel), ThoughtFilter()
+        try:
+            streamed = StreamedReply(talk.session.stream_reader(), chunks)
+            for chunk in streamed:
+                if piece := told.feed(spoken(chunk, self._model.wire)):
+                    yield piece
+            if piece := told.finish():
+                yield piece
+        finally:
+            chunks.close()
+        return streamed.reply
+
+    @property
+    def reply(self) -> AgentReply:
+        """The reply as `run` gives it.
+
+        Raises   UsageError before the stream was read to its end.
+        """
+        return _whole(self._reply)
+
+
+class AsyncAgentStream:
+    """See `AgentStream`; iterate with `async for`."""
+
+    def __init__(self, begin: Begin, model: ChatModel, runner: ToolRunner) -> None:
+        self._begin, self._model, self._runner = begin, model, runner
+        self._reply: AgentReply | None = None
+
+    async def __aiter__(self) -> AsyncIterator[str | ToolRun]:
+        talk, steps = await in_thread(self._begin)
+        with closing(steps):
+            step = await in_thread(next_step, steps, None)
+            while not isinstance(step, AgentReply):
+                if isinstance(step, Ask):
+                    chunks, told = self._model.stream(step.payload, timeout_s=step.left_s), ThoughtFilter()
+                    try:
+                        streamed = AsyncStreamedReply(await in_thread(talk.session.stream_reader), chunks)
+                        async for chunk in streamed:
+                            if piece := told.feed(spoken(chunk, self._model.wire)):
+                                yield piece
+                        if piece := told.finish():
+                            yield piece
+                    finally:
+                        chunks.close()
+                    done: Any = streamed.reply
+                else:
+                    done = await self._runner.arun(step.calls, left_s=step.left_s)
+                    for ran in done:
+                        yield ran
+                step = await in_thread(next_step, steps, done)
+            self._reply = step
+
+    @property
+    def reply(self) -> AgentReply:
+        """See `AgentStream.reply`."""
+        return _whole(self._reply)
+
+
+def next_step(steps: Steps, done: Any) -> Any:
+    """The next step of a turn; its reply at the end, as a value: no exception that ends an iteration leaves here."""
+    try:
+        return steps.send(done)
+    except StopIteration as end:
+        return end.value
+
+
+def go_on(steps: Steps, done: Any, cancel: Cancel | None) -> Any:
+    """The next step, unless the run was called off meanwhile."""
+    if cancel is not None and cancel.cancelled:
+        raise ModelError("the run was called off; the session goes on from what is stored", kind="cancelled")
+    return next_step(steps, done)
+
+
+async def in_thread(call: Callable[..., T], *given: Any) -> T:
+    """The call in a worker thread; a cancelled task waits for its end, so that nothing works on behind it."""
+    task = asyncio.ensure_future(asyncio.to_thread(call, *given))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def _whole(reply: AgentReply | None) -> AgentReply:
+    if reply is None:
+        raise UsageError("the run was not read to its end; iterate over it first, then ask for its reply")
+    return reply
