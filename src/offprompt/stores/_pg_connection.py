@@ -38,6 +38,7 @@ _SETTINGS: Final = (
 
 # PostgreSQL keeps neither NUL nor halves of characters: they go behind a U+0001, which goes so itself. Order stays.
 _SPECIAL: Final = re.compile("[\x00\x01\ud800-\udfff]")
+_PORTS: Final = re.compile(r"[0-9,]*")
 _ESCAPED: Final = re.compile("\x01([0-9a-f]{4})")
 
 
@@ -120,7 +121,8 @@ def _options(address: Address) -> dict[str, Any]:
         found = conninfo.conninfo_to_dict(address.url)
     except psycopg.Error:
         found = None
-    if found is None:
+    # A password with a bare / or @ is read as port and database.
+    if found is None or not _PORTS.fullmatch(str(found.get("port") or "")) or "@" in str(found.get("dbname") or ""):
         raise UsageError(
             "the PostgreSQL URL cannot be read, or has an option that is neither libpq's nor one of "
             f"{', '.join(OWN_OPTIONS)}; write postgresql://USER:PASSWORD@HOST:5432/DATABASE, with %40 for @ and %2F "
