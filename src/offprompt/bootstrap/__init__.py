@@ -9,10 +9,10 @@ from typing import cast
 
 import platformdirs
 
-from offprompt.bootstrap.engines import main_store
+from offprompt.bootstrap.engines import open_engines
 from offprompt.bootstrap.urls import Urls, parse_urls
 from offprompt.config import Settings, find_file, load_settings, read_file
-from offprompt.errors import UnsupportedError, UsageError
+from offprompt.errors import UsageError
 from offprompt.models.clocks import SystemClock
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.privacy.redact import CheckedRedactor
@@ -56,18 +56,18 @@ def open(  # noqa: A001 - the verb that users type
     urls = parse_urls(where) if isinstance(where, str) else Urls(os.fspath(where))
     user = environ.get("OFFPROMPT_USER") or str(stored.get("user") or "") or None
     clock = clock or SystemClock()
-    if urls.slots or urls.vectors:
-        raise UnsupportedError(f"'{urls}' combines engines, which this version does not; give one URL")
-    store = main_store(urls.memories, clock, loaded, create=create)
+    sheets = price_sheets(loaded)
+    engines = open_engines(urls, clock, loaded, create=create)
+    main, slots = engines.main, engines.slots
     tokenizer = tokenizer_for("")
     memories = MemoryAccess(
-        store,
-        Kit(store, clock, tokenizer, loaded),
+        main,
+        Kit(slots, clock, tokenizer, loaded),
         embedder_for=lambda: _embedder(loaded),
         redactors=lambda: (CheckedRedactor(),) if loaded.redact != "off" else (),
+        vectors_for=engines.vectors_for,
     )
-    sheets = price_sheets(loaded)
-    parts = Parts(store, store, clock, tokenizer, loaded, sheets, tokenizer_for, memories, str(urls), urls.place)
+    parts = Parts(slots, main, clock, tokenizer, loaded, sheets, tokenizer_for, memories, str(urls), urls.place)
     return Offprompt(parts, user=user)
 
 

@@ -1,58 +1,116 @@
-"""The stores that URLs name."""
+"""The stores and indexes that URLs name."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from offprompt.bootstrap.urls import engine_of, masked, sqlite_path
+from offprompt.bootstrap.urls import Urls, engine_of, sqlite_path
 from offprompt.config import Settings
 from offprompt.errors import NotFoundError, UnsupportedError, UsageError
-from offprompt.protocols import Clock, Store
+from offprompt.protocols import Clock, Embedder, SlotStore, Store, VectorSearch
+from offprompt.stores.combined import CombinedSlots
 from offprompt.stores.in_process import InProcessStore
 from offprompt.stores.sqlite import SqliteStore
 
+if TYPE_CHECKING:  # its client is an extra
+    from offprompt.stores.redis import RedisStore
 
-def main_store(url: str, clock: Clock, settings: Settings, *, create: bool) -> Store:
-    """The store of memories, sessions and all the rest.
+VectorsFor: TypeAlias = Callable[[Embedder], VectorSearch]
 
-    Raises   NotFoundError if it is a file that is not there and not to be made; BackendError if it cannot be used.
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """What the URLs of an opened memory stand for.
+
+    main         keeps memories, sessions and all the rest. slots: the same one, or what puts another beside it.
+    vectors_for  makes the index of the vectors for an embedder; None: the memories' engine has them.
     """
-    if engine_of(url) == "sqlite" and not create:
-        _check_there(url)
-    made = _MAIN.get(engine_of(url))
-    if made is None:
-        raise UnsupportedError(f"{masked(url)!r} is not served by this version; give a file's path")
-    return made(url, clock, settings)
+
+    main: Store
+    slots: SlotStore
+    vectors_for: VectorsFor | None = None
 
 
-def _in_process(_url: str, clock: Clock, _settings: Settings) -> Store:
-    return InProcessStore(clock)
+def open_engines(urls: Urls, clock: Clock, settings: Settings, *, create: bool) -> Engines:
+    """The engines that the URLs name; indexes of vectors connect with their first use.
+
+    Raises   NotFoundError if it is a file that is not there and not to be made; UnsupportedError if an engine's client
+             is not installed; BackendError if one cannot be used.
+    """
+    engine = engine_of(urls.memories)
+    if engine == "sqlite" and not create:
+        _check_there(urls.memories)
+    vectors_for = None if urls.vectors is None else _vectors(urls.vectors)
+    main = _MAIN[engine](urls.memories, clock, settings, vectors_for is not None)
+    if urls.slots is None:
+        return Engines(main, main, vectors_for)
+    try:
+        return Engines(main, CombinedSlots(_redis(urls.slots, clock, settings), main), vectors_for)
+    except BaseException:
+        main.close()
+        raise
 
 
-def _sqlite(url: str, clock: Clock, settings: Settings) -> Store:
+def _in_process(_url: str, clock: Clock, _settings: Settings, queue: bool) -> Store:  # noqa: FBT001 - one of a table
+    return InProcessStore(clock, vector_queue=queue)
+
+
+def _sqlite(url: str, clock: Clock, settings: Settings, queue: bool) -> Store:  # noqa: FBT001 - one of a table
     path = sqlite_path(url)
     try:
         path = path.absolute()
     except OSError as exc:
         raise UsageError(f"{url!r} is relative to a folder that is gone; give the whole path") from exc
-    return SqliteStore(path, clock=clock, durability=settings.durability, busy_timeout_s=settings.busy_timeout_s)
+    return SqliteStore(
+        path,
+        clock=clock,
+        durability=settings.durability,
+        busy_timeout_s=settings.busy_timeout_s,
+        vector_queue=queue,
+    )
 
 
-def _postgres(url: str, clock: Clock, settings: Settings) -> Store:
+def _postgres(url: str, clock: Clock, settings: Settings, queue: bool) -> Store:  # noqa: FBT001 - one of a table
     try:
         from offprompt.stores.postgres import PostgresStore  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as exc:
-        raise lacking("PostgreSQL", "postgres") from exc
-    return PostgresStore(url, clock=clock, durability=settings.durability, busy_timeout_s=settings.busy_timeout_s)
+        lacking = "the client of PostgreSQL is not installed; run: pip install 'offprompt[postgres]'"
+        raise UnsupportedError(lacking) from exc
+    return PostgresStore(
+        url,
+        clock=clock,
+        durability=settings.durability,
+        busy_timeout_s=settings.busy_timeout_s,
+        vector_queue=queue,
+    )
 
 
-def lacking(engine: str, extra: str) -> UnsupportedError:
-    """The error of an engine whose client is not installed."""
-    return UnsupportedError(f"the client of {engine} is not installed; run: pip install 'offprompt[{extra}]'")
+def _redis(url: str, clock: Clock, settings: Settings) -> RedisStore:
+    from offprompt.stores.redis import RedisStore  # noqa: PLC0415 - loaded with its first use
+
+    return RedisStore(url, clock=clock, busy_timeout_s=settings.busy_timeout_s)
 
 
-_MAIN: Final[Mapping[str, Callable[[str, Clock, Settings], Store]]] = {
+def _vectors(url: str) -> VectorsFor:
+    """What makes the index of that URL. Keys come from the URL, or from QDRANT_API_KEY and CHROMA_API_KEY."""
+    engine = engine_of(url)
+    key = os.environ.get(f"{engine.upper()}_API_KEY", "")
+
+    def made(embedder: Embedder) -> VectorSearch:
+        # These load NumPy, and the engine's client.
+        if engine == "qdrant":
+            from offprompt.indexes.qdrant import QdrantIndex as Index  # noqa: PLC0415
+        else:
+            from offprompt.indexes.chroma import ChromaIndex as Index  # noqa: PLC0415
+        return Index(url, embedder=embedder.name, dimension=embedder.dimension, key=key)
+
+    return made
+
+
+_MAIN: Final[Mapping[str, Callable[[str, Clock, Settings, bool], Store]]] = {
     "in-process": _in_process,
     "sqlite": _sqlite,
     "postgresql": _postgres,

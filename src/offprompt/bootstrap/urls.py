@@ -103,6 +103,11 @@ def parse_urls(text: str) -> Urls:
             f"{masked(given['memories'])!r}; write memories=postgresql://…, or leave out vectors"
         )
     slots = given.get("slots")
+    if slots not in (None, given["memories"]) and engine_of(slots or "") != "redis":
+        raise UnsupportedError(
+            f"slots={masked(slots or '')}: apart from the memories, slots are kept in a Redis or Valkey only; "
+            "write slots=redis://…, or leave slots out, then they are with the memories"
+        )
     return Urls(given["memories"], None if slots == given["memories"] else slots, given.get("vectors"))
 
 

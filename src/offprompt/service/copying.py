@@ -51,7 +51,8 @@ class Whole:
                 f"the slots of {parts.url} cannot be copied: {type(parts.slots).__name__} has no rows"
             )
         parts.memories.flush()
-        parts.slots.flush()
+        # Events of an engine that keeps slots alone are moved to the log when it is read.
+        parts.slots.events(limit=1)
         return Whole(parts.place, parts.main, parts.slots)
 
     def engine(self, table: str) -> Portable:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from offprompt.protocols import Notes, SlotStore
+from offprompt.protocols import Notes, Portable, SlotStore
 from offprompt.records import Event, Finding, LogEvents, Scope, SlotOp
+from offprompt.records.tables import Row
 
 
-class LoggedSlots(SlotStore, Protocol):
+class LoggedSlots(SlotStore, Portable, Protocol):
     """A SlotStore whose log waits to be moved; its events' `seq` are of that log."""
 
     @property
@@ -71,6 +72,22 @@ class CombinedSlots:
             moved, after = moved + len(new), page[-1].seq
             self.slots.drop_events(after)
         return moved
+
+    def tables(self) -> tuple[str, ...]:
+        """See Portable: those of the slots."""
+        return self.slots.tables()
+
+    def scan(self, table: str, *, after: Row | None = None, limit: int = 1000) -> list[Row]:
+        """See Portable."""
+        return self.slots.scan(table, after=after, limit=limit)
+
+    def put_rows(self, table: str, rows: Sequence[Row]) -> None:
+        """See Portable."""
+        self.slots.put_rows(table, rows)
+
+    def clear_rows(self, table: str) -> None:
+        """See Portable."""
+        self.slots.clear_rows(table)
 
     def flush(self) -> None:
         """See SlotStore."""
