@@ -10,14 +10,16 @@ from typing import cast
 import platformdirs
 
 from offprompt.bootstrap.engines import open_engines
+from offprompt.bootstrap.routes import model_for, parse_routes
 from offprompt.bootstrap.urls import Urls, parse_urls
 from offprompt.config import Settings, find_file, load_settings, read_file
 from offprompt.errors import UsageError
 from offprompt.models.clocks import SystemClock
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.privacy.redact import CheckedRedactor
-from offprompt.protocols import Clock, Embedder
+from offprompt.protocols import ChatModel, Clock, Embedder
 from offprompt.service.memory_access import MemoryAccess
+from offprompt.service.model_calls import ModelCalls
 from offprompt.service.offprompt import Offprompt, Parts
 from offprompt.service.slot_writer import Kit
 from offprompt.wire.prices import PriceSheet, builtin_sheets, parse_sheets
@@ -31,6 +33,7 @@ def open(  # noqa: A001 - the verb that users type
     clock: Clock | None = None,
     config: str | os.PathLike[str] | None = None,
     create: bool = True,
+    models: Mapping[str, ChatModel | str] | None = None,
     **settings: object,
 ) -> Offprompt:
     """The memory at a URL.
@@ -41,6 +44,8 @@ def open(  # noqa: A001 - the verb that users type
     clock     where `now` comes from, for tests; the system's unless given.
     config    a TOML file; unless given OFFPROMPT_CONFIG, `./offprompt.toml`, then the user's config folder.
     create    make the file, with its folders, if it is not there.
+    models    language models for memory by purpose, objects or names such as `{"extract": "gpt-4o-mini"}`; before what
+              the tables `[models.PURPOSE]` of the config file name. None is asked unless an option says so.
     settings  any setting by name; see docs/settings.md.
     Raises    UsageError for unknown or ill-typed settings, UnsupportedError for a URL that no engine serves,
               BackendError if the file cannot be used, NotFoundError if it is not there and not to be made.
@@ -60,11 +65,14 @@ def open(  # noqa: A001 - the verb that users type
     engines = open_engines(urls, clock, loaded, create=create)
     main, slots = engines.main, engines.slots
     tokenizer = tokenizer_for("")
+    make = model_for(parse_routes(stored.get("models"), where=str(file)), models)
+    counted = ModelCalls(main, clock, tokenizer, loaded, sheets, make)
     memories = MemoryAccess(
         main,
         Kit(slots, clock, tokenizer, loaded),
         embedder_for=lambda: _embedder(loaded),
         redactors=lambda: (CheckedRedactor(),) if loaded.redact != "off" else (),
+        models=counted,
         vectors_for=engines.vectors_for,
     )
     parts = Parts(slots, main, clock, tokenizer, loaded, sheets, tokenizer_for, memories, str(urls), urls.place)

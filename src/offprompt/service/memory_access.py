@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from offprompt.protocols import Embedder, MemoryStore, Redactor
 from offprompt.records import Scope
+from offprompt.service.model_calls import ModelCalls
 from offprompt.service.slot_writer import Kit
 
 if TYPE_CHECKING:
@@ -33,10 +34,12 @@ class MemoryAccess:
         *,
         embedder_for: Callable[[], Embedder | None],
         redactors: Callable[[], Sequence[Redactor]],
+        models: ModelCalls | None = None,
     ) -> None:
         self.store, self._slots = store, slots
         self._embedder_for, self._redactors = embedder_for, redactors
         self._lock = threading.Lock()
+        self.models = models
         self._kit: MemoryKit | None = None
         self.redacted = lru_cache(KEPT_TEXTS)(self._redacted)
 
@@ -65,6 +68,7 @@ class MemoryAccess:
                     self._slots,
                     IndexCache(embedder),
                     Uses(self.store, self._slots.clock),
+                    models=self.models,
                 )
             return self._kit
 

@@ -13,6 +13,7 @@ from offprompt.errors import UsageError
 from offprompt.protocols import Clock, Embedder, MemoryStore, Redactor
 from offprompt.service.memory_index import IndexCache
 from offprompt.service.memory_uses import Uses
+from offprompt.service.model_calls import ModelCalls
 from offprompt.service.redacting import redacted_value
 from offprompt.service.slot_writer import Kit
 
@@ -47,6 +48,7 @@ class MemoryKit:
     """Shared by all scopes of an opened memory.
 
     embedder  None: memories are found by their words only. slots: for the profile that rules derive.
+    models    language models for memory, None: there are none.
     """
 
     memories: MemoryStore
@@ -57,6 +59,7 @@ class MemoryKit:
     slots: Kit
     index: IndexCache
     uses: Uses
+    models: ModelCalls | None = None
     ids: MemoryIds = field(default_factory=MemoryIds)
 
     def redacted(self, text: str) -> tuple[str, tuple[str, ...]]:

@@ -18,6 +18,7 @@ from offprompt.service.async_session import AsyncSession
 from offprompt.service.holders import Holder, holders
 from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.memory_access import MemoryAccess
+from offprompt.service.model_calls import ModelCalls
 from offprompt.service.session import Session
 from offprompt.service.session_kit import Capture, Derive, HistoryPolicy, SessionKit, SessionOptions
 from offprompt.service.slot_writer import Kit
@@ -49,6 +50,11 @@ class Parts:
     url: str
     place: str
     watches: LeakWatches = field(default_factory=LeakWatches)
+
+    @property
+    def models(self) -> ModelCalls | None:
+        """The language models for memory, by purpose."""
+        return self.memories.models
 
     @property
     def sessions(self) -> SessionStore:
