@@ -129,16 +129,17 @@ _FORMAT_1: Final = (
 
 _TEXT: Final = re.compile(r'(\w"?) text\b')
 
-_OF_APPS: Final = (
+OF_APPS: Final = (
     *("slots", "versions", "events", "sessions", "journal", "bodies", "ledger", "digest_keys", "memories"),
     *("memory_versions", "memory_keys", "memory_index", "memory_scopes", "aliases", "vector_queue"),
 )
 """Tables with a column `app`: other roles than the owner see the rows of the apps that their transaction names."""
 
-_OWN_APPS: Final = "app = ANY ((SELECT current_setting('offprompt.apps', true)::text[])::text[])"
+# A setting of a transaction that is over is '', no longer nothing.
+_OWN_APPS: Final = "app = ANY ((SELECT nullif(current_setting('offprompt.apps', true), '')::text[])::text[])"
 _WALL: Final = tuple(
     statement
-    for table in _OF_APPS
+    for table in OF_APPS
     for statement in (
         f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
         f"CREATE POLICY own_apps ON {table} USING ({_OWN_APPS})",
