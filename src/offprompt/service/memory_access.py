@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from offprompt.protocols import Embedder, MemoryStore, Redactor
+from offprompt.protocols import Embedder, MemoryStore, Redactor, VectorSearch
 from offprompt.records import Scope
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.slot_writer import Kit
+from offprompt.service.telling_store import TellingStore
 
 if TYPE_CHECKING:
     from offprompt.service.memories import Memories
@@ -25,6 +26,7 @@ class MemoryAccess:
     """One kit for all scopes of an opened memory. Thread-safe.
 
     embedder_for  makes the embedder, None for none; called once. redactors: what runs before anything is stored.
+    vectors_for   makes the index that knows what lies close, for the embedder; None: what is loaded has its vectors.
     """
 
     def __init__(
@@ -35,9 +37,11 @@ class MemoryAccess:
         embedder_for: Callable[[], Embedder | None],
         redactors: Callable[[], Sequence[Redactor]],
         models: ModelCalls | None = None,
+        vectors_for: Callable[[Embedder], VectorSearch] | None = None,
     ) -> None:
-        self.store, self._slots = store, slots
-        self._embedder_for, self._redactors = embedder_for, redactors
+        self.store = store if vectors_for is None else TellingStore(store, lambda: self.kit.vectors)
+        self._engine, self._slots = store, slots
+        self._embedder_for, self._redactors, self._vectors_for = embedder_for, redactors, vectors_for
         self._lock = threading.Lock()
         self.models = models
         self._kit: MemoryKit | None = None
@@ -55,19 +59,24 @@ class MemoryAccess:
         from offprompt.service.memory_index import IndexCache  # noqa: PLC0415 - loads NumPy
         from offprompt.service.memory_kit import MemoryKit  # noqa: PLC0415
         from offprompt.service.memory_uses import Uses  # noqa: PLC0415
+        from offprompt.service.vector_link import VectorLink  # noqa: PLC0415
 
         with self._lock:
             if self._kit is None:
                 embedder = self._embedder_for()
+                clock, vectors = self._slots.clock, None
+                if embedder is not None and self._vectors_for is not None:
+                    vectors = VectorLink(self._vectors_for(embedder), self._engine, embedder, clock)
                 self._kit = MemoryKit(
                     self.store,
-                    self._slots.clock,
+                    clock,
                     self._slots.settings,
                     embedder,
                     tuple(self._redactors()),
                     self._slots,
-                    IndexCache(embedder),
-                    Uses(self.store, self._slots.clock),
+                    IndexCache(embedder, vectors=vectors is None or vectors.outside is None),
+                    Uses(self.store, clock),
+                    vectors,
                     models=self.models,
                 )
             return self._kit
@@ -88,3 +97,11 @@ class MemoryAccess:
         """Store the uses that wait."""
         if self._kit is not None:
             self._kit.uses.flush()
+
+    def close(self) -> None:
+        """Store the uses that wait, and let go of the vector index."""
+        try:
+            self.flush()
+        finally:
+            if self._kit is not None and self._kit.vectors is not None and self._kit.vectors.outside is not None:
+                self._kit.vectors.outside.close()

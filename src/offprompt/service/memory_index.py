@@ -29,10 +29,12 @@ class Searchable:
     """The live memories that a query of one scope may find.
 
     memories  by id. topics: what facts are about. bare: those without a vector of the embedder.
+    vectors   whether their vectors are kept here; no where an index elsewhere has them.
     Use      inside `IndexCache.open` only.
     """
 
     index: ScopeIndex
+    vectors: bool = True
     memories: dict[str, Memory] = field(default_factory=dict[str, Memory])
     bare: set[str] = field(default_factory=set[str])
     topics: Topics = field(default_factory=Topics)
@@ -88,6 +90,8 @@ class Searchable:
     def taken(self, memory: Memory, indexed: Indexed | None, embedder: Embedder | None) -> Doc:
         """The memory noted; what is returned is still to be added to the index."""
         doc, has_vector = doc_of(memory, indexed, embedder)
+        if not self.vectors:
+            doc = replace(doc, content=replace(doc.content, vector=None))
         if (before := self.memories.get(memory.memory_id)) is not None:
             self.topics.remove(before)
         self.memories[memory.memory_id] = memory
@@ -132,11 +136,12 @@ def _uncollected() -> Generator[None]:
 class IndexCache:
     """Searchables by scope, made when first asked for. Thread-safe.
 
+    vectors  whether they are kept; no where an index elsewhere has them.
     Memory   some 3 KB for each memory of a kept scope: its record, terms and vector.
     """
 
-    def __init__(self, embedder: Embedder | None) -> None:
-        self._embedder = embedder
+    def __init__(self, embedder: Embedder | None, *, vectors: bool = True) -> None:
+        self._embedder, self._vectors = embedder, vectors
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[Scope, Within], Searchable] = OrderedDict()
 
@@ -158,12 +163,26 @@ class IndexCache:
                 if scope.holds(query) or query.holds(scope) or scope in query.inherited():
                     del self._kept[(query, within)]
 
+    def holds(self, scope: Scope, within: Within) -> bool:
+        """Whether the memories that a query of the scope finds are kept."""
+        with self._lock:
+            return (scope, within) in self._kept
+
+    def let_go(self, scope: Scope, within: Within) -> None:
+        """Keep them no longer."""
+        with self._lock:
+            self._kept.pop((scope, within), None)
+
     def of(self, store: MemoryStore, memories: Sequence[Memory]) -> Searchable:
         """These memories by themselves, whatever their state. Cost: O(memories), with the texts that are not live."""
         pages = store.apply([LoadIndex(scope) for scope in dict.fromkeys(memory.scope for memory in memories)])
         derived = {one.memory_id: one for page in pages for _, one in page.rows if one is not None}
+        return self.made([(memory, derived.get(memory.memory_id)) for memory in memories])
+
+    def made(self, pairs: Sequence[tuple[Memory, Indexed | None]]) -> Searchable:
+        """Memories with what is derived from them, by themselves, with their vectors."""
         made = Searchable(self._new())
-        made.index.add([made.taken(memory, derived.get(memory.memory_id), self._embedder) for memory in memories])
+        made.index.add([made.taken(memory, indexed, self._embedder) for memory, indexed in pairs])
         return made
 
     def _new(self) -> ScopeIndex:
@@ -173,7 +192,7 @@ class IndexCache:
         with self._lock:
             key = (scope, within)
             if key not in self._kept:
-                self._kept[key] = Searchable(self._new())
+                self._kept[key] = Searchable(self._new(), self._vectors)
             self._kept.move_to_end(key)
             while len(self._kept) > MAX_SCOPES:
                 self._kept.popitem(last=False)

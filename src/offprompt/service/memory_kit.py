@@ -16,6 +16,7 @@ from offprompt.service.memory_uses import Uses
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.redacting import redacted_value
 from offprompt.service.slot_writer import Kit
+from offprompt.service.vector_link import VectorLink
 
 _LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS: Final = 80
@@ -49,6 +50,7 @@ class MemoryKit:
 
     embedder  None: memories are found by their words only. slots: for the profile that rules derive.
     models    language models for memory, None: there are none.
+    vectors   an index that is asked for what lies close; None: what is loaded of a scope has its vectors.
     """
 
     memories: MemoryStore
@@ -59,6 +61,7 @@ class MemoryKit:
     slots: Kit
     index: IndexCache
     uses: Uses
+    vectors: VectorLink | None = None
     models: ModelCalls | None = None
     ids: MemoryIds = field(default_factory=MemoryIds)
 

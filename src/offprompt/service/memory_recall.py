@@ -27,6 +27,7 @@ from offprompt.records import (
     Within,
     as_list,
 )
+from offprompt.service.closeness import Close, best_of, is_large, with_cosines, words_of
 from offprompt.service.memory_index import Searchable
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.memory_values import checked_choice
@@ -83,9 +84,27 @@ class Recaller:
         fits = None if asked.filters is None else compile_filter(asked.filters)
         now = self._kit.clock.now()
         if asked.as_of is not None and asked.as_of < now:
-            return _answer(self._past(asked), query, fits, degraded)
-        with self._kit.index.open(self._kit.memories, self.scope, asked.within, now) as kept:
-            return _answer(kept, query, fits, degraded)
+            past = self._past(asked)
+            return _answer(past, _filtered(past, query, fits), degraded)
+        hits = None if fits is not None else words_of(self._kit, query, self.scope, asked.within)
+        if hits is not None:
+            best, query, more = best_of(self._kit, query, self.scope, asked.within, hits)
+            return replace(_answer(best, query, degraded or more), searched=hits.texts)
+        return self._kept(asked, query, fits, degraded)
+
+    def _kept(self, asked: Asked, query: Query, fits: Fits | None, degraded: str) -> Recalled:
+        """The answer from all memories of the scope, which are kept between calls."""
+        kit = self._kit
+        close = Close(query) if fits is not None else with_cosines(kit, query, self.scope, asked.within)
+        with kit.index.open(kit.memories, self.scope, asked.within, kit.clock.now()) as kept:
+            if fits is not None:
+                close = with_cosines(kit, _filtered(kept, query, fits), self.scope, asked.within)
+            if is_large(kit, kept):
+                kit.index.let_go(self.scope, asked.within)
+            behind = len(close.behind & kept.memories.keys())
+            if behind and not (degraded or close.degraded):
+                degraded = f"{behind} memories changed, and the vector index does not have it yet: found by words alone"
+            return _answer(kept, close.query, degraded or close.degraded)
 
     def _query(self, text: str, asked: Asked) -> tuple[Query, str]:
         """What the index is asked, and why it is asked by words alone."""
@@ -187,10 +206,15 @@ def _given(value: V | None, default: V) -> V:
     return default if value is None else value
 
 
-def _answer(kept: Searchable, query: Query, fits: Fits | None, degraded: str) -> Recalled:
+def _filtered(kept: Searchable, query: Query, fits: Fits | None) -> Query:
+    """The query over what passes the filter."""
+    if fits is None:
+        return query
+    return replace(query, ids=frozenset(name for name, memory in kept.memories.items() if fits(memory)))
+
+
+def _answer(kept: Searchable, query: Query, degraded: str) -> Recalled:
     """The hits: first the facts that the question asks for by what they are about, then what is found by meaning."""
-    if fits is not None:
-        query = replace(query, ids=frozenset(name for name, memory in kept.memories.items() if fits(memory)))
     found = kept.index.search(query)
     hits = [Hit(kept.memories[one.doc_id], one.score, {**one.parts, "evidence": one.evidence}) for one in found.hits]
     first = _asked(kept, query, hits)

@@ -9,6 +9,7 @@ from offprompt.recall.docs import Query
 from offprompt.recall.duplicates import nearly_same
 from offprompt.recall.packing import unpack
 from offprompt.records import Indexed, Memory
+from offprompt.service.closeness import with_cosines
 from offprompt.service.memory_kit import MemoryKit
 
 NEAREST: Final = 8
@@ -26,8 +27,9 @@ def near_duplicates(kit: MemoryKit, memory: Memory, indexed: Indexed) -> tuple[s
         return ()
     if content is None or content.vector is None:
         return ()
+    query = Query(text=memory.text, vector=content.vector, kinds=frozenset({"fact"}), top_k=NEAREST, floor=0.0)
+    query = with_cosines(kit, query, memory.scope, "exact").query
     with kit.index.open(kit.memories, memory.scope, "exact", memory.created_at) as kept:
-        query = Query(text=memory.text, vector=content.vector, kinds=frozenset({"fact"}), top_k=NEAREST, floor=0.0)
         found = [kept.memories[one.doc_id] for one in kept.index.search(query).hits]
     alike = [one for one in found if not one.attribute and nearly_same(one.text, memory.text)]
     if not alike:

@@ -256,4 +256,4 @@ class Offprompt:
         with contextlib.ExitStack() as closing:
             closing.callback(parts.main.close)
             closing.callback(parts.slots.close)
-            parts.memories.flush()
+            parts.memories.close()

@@ -10,16 +10,21 @@ from offprompt.protocols import apply
 from offprompt.records import IndexMemories, Memory, Scope, Unindexed
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_kit import MemoryKit
+from offprompt.service.vector_check import compare
 
 BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Reindexed:
-    """What a reindex did: memories that got a vector, and whose vectors these are (empty: none are wanted)."""
+    """What a reindex did: memories that got a vector, and whose vectors these are (empty: none are wanted).
+
+    mended   entries of the vector index that differed from the store, where there is one outside.
+    """
 
     done: int
     embedder: str
+    mended: int = 0
 
 
 def waiting(kit: MemoryKit, scope: Scope | None = None) -> int:
@@ -35,11 +40,11 @@ def waiting(kit: MemoryKit, scope: Scope | None = None) -> int:
 def reindex(
     kit: MemoryKit, scope: Scope | None = None, *, progress: Callable[[int], object] | None = None
 ) -> Reindexed:
-    """Give every live memory of a scope's subtree (None: all) a vector of the embedder in use.
+    """Give every live memory of a scope's subtree (None: all) a vector of the embedder in use, and the index these.
 
     progress  called with the number done, after each batch of 256, which is stored by then: a reindex that was broken
               off goes on where it was. Meanwhile what has no new vector is found by its words.
-    Raises    BackendError if the embedder fails; what was done stays.
+    Raises    BackendError if the embedder or the vector index fails; what was done stays.
     """
     if kit.embedder is None:
         return Reindexed(0, "")
@@ -58,4 +63,5 @@ def reindex(
         done, after = done + len(rows), rows[-1].memory_id
         if progress is not None:
             progress(done)
-    return Reindexed(done, kit.embedder.name)
+    mended = compare(kit.vectors, kit.memories, scope, fix=True).mended if kit.vectors is not None else 0
+    return Reindexed(done, kit.embedder.name, mended)
