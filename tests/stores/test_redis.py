@@ -10,8 +10,7 @@ import pytest
 from offprompt.protocols import Portable, SlotStore
 from offprompt.stores.redis import RedisStore
 from offprompt.testing import MovedClock
-from offprompt.testing.portable_suite import SlotPortableSuite
-from offprompt.testing.suites import SlotStoreSuite
+from offprompt.testing.suites import SlotPortableSuite, SlotStoreSuite
 from tests.servers import Server, redis_url
 
 

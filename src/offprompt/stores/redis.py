@@ -13,6 +13,7 @@ from offprompt.records.tables import SLOT_TABLES, Row
 from offprompt.stores._forks import follow
 from offprompt.stores._redis_check import check_server, open_store
 from offprompt.stores._redis_connection import RedisServer
+from offprompt.stores._redis_coordination import RedisCoordinator
 from offprompt.stores._redis_portable import RedisRows, check_table
 from offprompt.stores._redis_rows import Keys, entry_after, event_at
 from offprompt.stores._redis_slots import RedisTable
@@ -133,6 +134,11 @@ class RedisStore:
         """See Portable. Some scopes at a time."""
         check_table(table)
         self._rows.clear(table)
+
+    @property
+    def coordinator(self) -> RedisCoordinator:
+        """A Coordinator on the same server, as long as this store is open."""
+        return RedisCoordinator(self._server, self._clock)
 
     def before_fork(self) -> None:
         """See Forkable. Nothing to wait for: connections know their process."""

@@ -13,6 +13,7 @@ Needs     pytest and hypothesis. For readable failures call `pytest.register_ass
 
 from __future__ import annotations
 
+from offprompt.testing.coordinator_suite import CoordinatorSuite
 from offprompt.testing.memory_adds import MemoryAdds
 from offprompt.testing.memory_extraction import MemoryExtraction
 from offprompt.testing.memory_joins import MemoryJoins
@@ -32,6 +33,7 @@ from offprompt.testing.vector_suite import VectorIndexSuite
 from offprompt.testing.word_suite import WordIndexSuite
 
 __all__ = [
+    "CoordinatorSuite",
     "MemoryStoreSuite",
     "SessionStoreSuite",
     "SlotPortableSuite",

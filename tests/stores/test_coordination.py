@@ -1,0 +1,45 @@
+"""Every means of coordination keeps the contract."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from offprompt.protocols import Coordinator
+from offprompt.stores.coordination import NotedCoordinator
+from offprompt.stores.in_process import InProcessStore
+from offprompt.stores.redis import RedisStore
+from offprompt.stores.sqlite import SqliteStore
+from offprompt.testing import MovedClock
+from offprompt.testing.suites import CoordinatorSuite
+from tests.servers import redis_url
+
+ENGINES = ("in-process", "sqlite", "redis_server", "valkey_server")
+
+
+@pytest.fixture(params=ENGINES)
+def coordinator(request: pytest.FixtureRequest, clock: MovedClock, tmp_path: Path) -> Iterator[Coordinator]:
+    if request.param == "in-process":
+        yield NotedCoordinator(InProcessStore(clock), clock)
+        return
+    if request.param == "sqlite":
+        store = SqliteStore(tmp_path / "agent.db", clock=clock)
+        yield NotedCoordinator(store, clock)
+        store.close()
+        return
+    url = f"{redis_url(request.getfixturevalue(request.param))}?prefix=k{uuid.uuid4().hex[:12]}"
+    redis = RedisStore(url, clock=clock)
+    yield redis.coordinator
+    redis.close()
+
+
+class TestCoordination(CoordinatorSuite):
+    """Coordinator."""
+
+
+def test_it_has_its_role() -> None:
+    clock = MovedClock()
+    assert isinstance(NotedCoordinator(InProcessStore(clock), clock), Coordinator)
