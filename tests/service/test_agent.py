@@ -148,9 +148,31 @@ def test_unknown_tools_and_bad_arguments_are_answered(memory: Offprompt, way: st
     reply = asked(Agent(memory, StandInModel(model), tools=[weather]), way, "Weather?")
     told = [each.result for each in reply.tools]
     assert "it has no argument `town`; weather takes city: string, days (optional): integer" in told[0]
-    assert told[1] == "error: there is no tool 'wether'; there are: weather"
+    assert told[1] == "error: not run: there is no tool 'wether'; there are: weather"
     assert "not JSON" in told[2]
     assert not any(each.ok for each in reply.tools)
+
+
+@pytest.mark.parametrize(
+    "raised", [StopIteration("x"), SystemExit(3), KeyError("k"), asyncio.CancelledError()], ids=repr
+)
+@pytest.mark.parametrize("way", WAYS)
+def test_whatever_a_tool_raises_is_its_result(memory: Offprompt, way: str, raised: BaseException) -> None:
+    def fail() -> str:
+        """It fails."""
+        raise raised
+
+    async def afail() -> str:
+        """It fails later."""
+        raise raised
+
+    model = Played(
+        Said(calls=(call("fail"), call("afail") if isinstance(raised, KeyError) else call("fail", "c"))), "Oh."
+    )
+    reply = asked(Agent(memory, StandInModel(model), tools=[fail, afail]), way, "Go.")
+    assert reply.text == "Oh."
+    assert [each.ok for each in reply.tools] == [False, False]
+    assert all(each.result.startswith("error: ") for each in reply.tools)
 
 
 @pytest.mark.parametrize("way", WAYS)

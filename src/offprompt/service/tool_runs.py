@@ -80,21 +80,15 @@ class ToolRunner:
     def _run(self, call: ToolCall) -> ToolRun:
         tool, begun = self.tools.get(call.name), time.perf_counter()
         if tool is None:
-            return _answered(call, begun, f"error: there is no tool {call.name[:64]!r}; {self._known()}", ok=False)
-        try:
-            value = tool.function(**tool.read(call.arguments))
-            if inspect.isawaitable(value):
-                value = asyncio.run(_whole(value))
-            return _answered(call, begun, result_text(value))
-        except Exception as exc:  # noqa: BLE001 - whatever a tool raises is its result
-            return _answered(call, begun, _told(call, exc), ok=False)
+            raise ArgumentsError(f"there is no tool {call.name[:64]!r}; {self._known()}")
+        value = tool.function(**tool.read(call.arguments))
+        if inspect.isawaitable(value):
+            value = asyncio.run(_whole(value))
+        return _answered(call, begun, value)
 
     async def _arun(self, call: ToolCall, tool: FunctionTool) -> ToolRun:
         begun = time.perf_counter()
-        try:
-            return _answered(call, begun, result_text(await tool.function(**tool.read(call.arguments))))
-        except Exception as exc:  # noqa: BLE001 - whatever a tool raises is its result
-            return _answered(call, begun, _told(call, exc), ok=False)
+        return _answered(call, begun, await tool.function(**tool.read(call.arguments)))
 
     def _known(self) -> str:
         return f"there are: {', '.join(self.tools)}" if self.tools else "there are none"
@@ -122,8 +116,9 @@ class _Batch:
                     return
                 try:
                     future.set_result(context.run(run))
-                except BaseException as exc:  # noqa: BLE001 - SystemExit of a tool ends its thread only
-                    future.set_exception(exc)
+                except BaseException as exc:  # noqa: BLE001 - whatever a tool raises is its result
+                    # What ends an iteration may not stand in a future.
+                    future.set_exception(RuntimeError(repr(exc)) if isinstance(exc, StopIteration) else exc)
 
         threading.Thread(target=work, name="offprompt-tool", daemon=True).start()
         return future
@@ -159,8 +154,9 @@ async def _whole(value: Any) -> Any:
     return await value
 
 
-def _answered(call: ToolCall, begun: float, text: str, *, ok: bool = True) -> ToolRun:
-    return ToolRun(call.call_id, call.name, call.arguments, text, ok, time.perf_counter() - begun)
+def _answered(call: ToolCall, begun: float, value: object) -> ToolRun:
+    seconds = time.perf_counter() - begun
+    return ToolRun(call.call_id, call.name, call.arguments, result_text(value), seconds=seconds)
 
 
 def _told(call: ToolCall, exc: BaseException) -> str:
