@@ -56,12 +56,12 @@ def exported(kit: MemoryKit, scope: Scope, within: Within, *, secrets: bool = Fa
             record = {name: value for name, value in asdict(row).items() if name not in MADE_ANEW and name != "scope"}
             line = compact({**record, "tags": list(row.tags), "scope": _ids(row.scope)})
             if not secrets and row.scope not in hiders:
-                hiders[row.scope] = _hider(kit, row.scope)
+                hiders[row.scope] = secret_hider(kit, row.scope)
             yield line if secrets else map_arguments(line, hiders[row.scope])
         query = replace(query, after=rows[-1].memory_id)
 
 
-def _hider(kit: MemoryKit, scope: Scope) -> Callable[[str], str]:
+def secret_hider(kit: MemoryKit, scope: Scope) -> Callable[[str], str]:
     """Puts handles in place of the secrets that the scope knows."""
     hidden: dict[str, Json] = {}
     for name, value in run(kit.slots.slots, ListSecrets(scope.inherited())):

@@ -22,11 +22,11 @@ HistoryPolicy: TypeAlias = Literal[
 ]
 Mode: TypeAlias = Literal["off_prompt", "inline", "auto"]
 Capture: TypeAlias = Literal["all", "user", "off"]
-Derive: TypeAlias = Literal["rules", "none"]
+Derive: TypeAlias = Literal["rules", "model", "none"]
 HISTORY_POLICIES: tuple[HistoryPolicy, ...] = get_args(HistoryPolicy)
 MODES: tuple[Mode, ...] = ("off_prompt", "inline", "auto")
 CAPTURES: tuple[str | None, ...] = (None, "all", "user", "off")
-DERIVES: tuple[str | None, ...] = (None, "rules", "none")
+DERIVES: tuple[str | None, ...] = (None, "rules", "model", "none")
 
 
 @dataclass(frozen=True, slots=True)
