@@ -93,7 +93,7 @@ class SlotHistory(SlotOp[list[SlotVersion]]):
 
 @dataclass(frozen=True, slots=True)
 class ListSecrets(SlotOp[list[tuple[str, Json]]]):
-    """Name and value of every kept version of the `never` slots in exactly these scopes, newest first.
+    """Name and value of every kept version of the `never` slots in exactly these scopes, by folded name, newest first.
 
     Hidden and expired ones too, until they are erased or swept: what was once a secret is looked for as long as it is
     stored. For the search of what must not get out, never for showing. forgotten: those of all hidden slots instead.

@@ -135,13 +135,17 @@ def _run(table: SlotTable, op: SlotOp[Any], now: float) -> Any:
 
 
 def _secrets(table: SlotTable, op: ListSecrets) -> list[tuple[str, Json]]:
-    rows = [row for scope in op.scopes for row in table.rows(scope, subtree=False)]
+    rows = [row for scope in op.scopes for row in sorted(table.rows(scope, subtree=False), key=_folded)]
     return [
         (row.name, version.value)
         for row in rows
         if not row.parts and (row.forgotten_at is not None if op.forgotten else row.policy == "never")
         for version in reversed(table.versions(row.scope, fold_name(row.name)))
     ]
+
+
+def _folded(row: Slot) -> str:
+    return fold_name(row.name)
 
 
 def _put(table: SlotTable, op: PutSlot, now: float) -> Slot:

@@ -7,6 +7,11 @@
             yield store
             store.close()
 
+Machines  `machine.run_machine` runs steps at random on a store and on the one that ends with the process, and compares:
+
+    def test_any_run_of_steps_is_as_in_process(store: SlotStore, clock: MovedClock) -> None:
+        run_machine(lambda: SlotMachine(store, clock))
+
 Needs     pytest and hypothesis. For readable failures call `pytest.register_assert_rewrite("offprompt.testing")` in
           the conftest.py, before the suites are imported.
 """
@@ -24,7 +29,6 @@ from offprompt.testing.session_suite import SessionStoreSuite
 from offprompt.testing.slot_events import SlotEvents
 from offprompt.testing.slot_guards import SlotGuards
 from offprompt.testing.slot_life import SlotLife
-from offprompt.testing.slot_model import SlotModel
 from offprompt.testing.slot_moves import SlotMoves
 from offprompt.testing.slot_names import SlotNames
 from offprompt.testing.slot_puts import SlotPuts
@@ -45,7 +49,7 @@ __all__ = [
 ]
 
 
-class SlotStoreSuite(SlotPuts, SlotNames, SlotLife, SlotGuards, SlotMoves, SlotEvents, SlotModel):
+class SlotStoreSuite(SlotPuts, SlotNames, SlotLife, SlotGuards, SlotMoves, SlotEvents):
     """All that `protocols.SlotStore` promises; give it a `store` fixture that takes the `clock` fixture."""
 
 

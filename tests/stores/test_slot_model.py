@@ -1,21 +1,19 @@
-"""Conformance: any run of ops does what a plain dict would do."""
-
-# ruff: noqa: D102, S101 - tests: their names are their docstrings, and they assert
+"""Any run of ops on slots does in process, which other engines are held against, what a plain dict would do."""
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offprompt.errors import ConflictError, LimitError, NameInvalidError, NotFoundError
 from offprompt.protocols import SlotStore
 from offprompt.records import Scope, SlotLimits, fold_name
-from offprompt.testing.clock import MovedClock
-from offprompt.testing.kit import Suite, erase, forget, get, history, names_of, put, restore, sweep
+from offprompt.stores.in_process import InProcessStore
+from offprompt.testing import MovedClock
+from offprompt.testing.kit import erase, forget, get, history, names_of, put, restore, sweep
 
 NAMES = st.sampled_from(["a", "A", "ａ", "b", "foo", "foobar", "fo_", "Straße", "STRASSE", "名字", "名"])
 VALUES = st.one_of(
@@ -32,12 +30,6 @@ STEPS = st.lists(
     max_size=40,
 )
 LIMITS = SlotLimits(max_slots=4, keep_versions=2, undo_s=25.0)
-UNFIT = [
-    HealthCheck.differing_executors,  # each engine's test class runs it
-    HealthCheck.function_scoped_fixture,  # each run has an app of its own in the one store
-    HealthCheck.too_slow,
-]
-_users = itertools.count()
 
 
 @dataclass
@@ -96,20 +88,16 @@ class _Model:
         return held.forgotten_at is not None and held.forgotten_at <= self.clock.now() - LIMITS.undo_s
 
 
-class SlotModel(Suite):
-    """The property test."""
-
-    @settings(suppress_health_check=UNFIT, deadline=None)
-    @given(steps=STEPS)
-    def test_any_run_of_ops_is_as_with_a_dict(self, store: SlotStore, clock: MovedClock, steps: list[Any]) -> None:
-        app = f"app{next(_users)}"
-        scope, model = Scope(app, user="u"), _Model(clock)
-        for step in steps:
-            _play(store, model, scope, *step)
-        assert names_of(store, scope) == model.live()
+@given(steps=STEPS)
+def test_any_run_of_ops_is_as_with_a_dict(steps: list[Any]) -> None:
+    clock = MovedClock()
+    store, scope, model = InProcessStore(clock), Scope(user="u"), _Model(clock)
+    for step in steps:
+        _play(store, model, scope, *step)
+    assert names_of(store, scope) == model.live()
 
 
-def _play(store: SlotStore, model: _Model, scope: Scope, op: str, *given: Any) -> None:  # noqa: C901, PLR0912 - one case an op
+def _play(store: SlotStore, model: _Model, scope: Scope, op: str, *given: Any) -> None:  # noqa: C901 - one case an op
     match op, given:
         case "put", (name, value, ttl_s):
             expected = model.put(name, value, ttl_s, None)
