@@ -14,7 +14,7 @@ from offprompt.records import PURPOSES, Purpose, as_dict
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One table: what `chat_model` is given. key_env: the variable that holds the key; a key itself may not stand here."""
+    """One table: what `chat_model` is given. key_env: the variable of the key, which may not stand here itself."""
 
     model: str
     base_url: str | None = None

@@ -177,10 +177,11 @@ class ModelCalls:
         if not (tokens or price):
             return
         spent = self.spent(scope)
+        money = {currency: paid for currency, paid in spent.prices.items() if len(currency) == 3}
         if tokens and spent.tokens >= tokens:
             over = (spent.tokens, tokens, "tokens", "budget_tokens")
-        elif price and max(spent.prices.values(), default=0.0) >= price:
-            currency, paid = max(spent.prices.items(), key=lambda each: each[1])
+        elif price and max(money.values(), default=0.0) >= price:
+            currency, paid = max(money.items(), key=lambda each: each[1])
             over = (round(paid * MILLIONTHS), round(price * MILLIONTHS), f"millionths of {currency}", "budget_price")
         else:
             return
@@ -204,13 +205,6 @@ class ModelCalls:
     def note_tokens(self, scope: Scope, purpose: Purpose, model: str, tokens: int) -> None:
         """Put tokens into the ledger that another client sent, such as an embedder."""
         self.note(scope, _Call(purpose, model, Size(0, tokens), usage=Usage(tokens, None, None, 0)))
-
-    def close(self) -> None:
-        """Let go of the connections of models that were made here."""
-        with self._lock:
-            for model in self._made.values():
-                if model is not None:
-                    model.close()
 
     def _today(self) -> str:
         return dt.datetime.fromtimestamp(self._clock.now(), tz=dt.UTC).date().isoformat()
