@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from offprompt.service.async_session import AsyncSession
     from offprompt.service.offprompt import BoundScope, Offprompt
     from offprompt.service.session import Session
+    from offprompt.service.without_tools import WithoutTools
     from offprompt.wire.actions import parse_actions
 
 __version__ = "0.1.0"
@@ -104,6 +105,7 @@ __all__ = [
     "ToolRun",
     "UnsupportedError",
     "UsageError",
+    "WithoutTools",
     "__version__",
     "chat_model",
     "open",
@@ -120,6 +122,7 @@ _LAZY = {
     "BoundScope": "offprompt.service.offprompt",
     "Offprompt": "offprompt.service.offprompt",
     "Session": "offprompt.service.session",
+    "WithoutTools": "offprompt.service.without_tools",
     "parse_actions": "offprompt.wire.actions",
 } | dict.fromkeys(
     (
