@@ -32,7 +32,7 @@ def coordinator(request: pytest.FixtureRequest, clock: MovedClock, tmp_path: Pat
         return
     url = f"{redis_url(request.getfixturevalue(request.param))}?prefix=k{uuid.uuid4().hex[:12]}"
     redis = RedisStore(url, clock=clock)
-    yield redis.coordinator
+    yield redis.coordinator()
     redis.close()
 
 

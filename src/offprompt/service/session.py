@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from offprompt.errors import BackendError, ConflictError, UsageError
+from offprompt.errors import BackendError, UsageError
 from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionChange, SessionRecord, Size
 from offprompt.service.accounting import digester
 from offprompt.service.capture import Capture, false_claim
@@ -20,6 +18,7 @@ from offprompt.service.replies import ReplyReader
 from offprompt.service.request_ledger import Sizes
 from offprompt.service.requests import RequestBuilder
 from offprompt.service.session_kit import Model, SessionKit, SessionOptions
+from offprompt.service.session_lock import SessionLock
 from offprompt.service.streamed import Lookups, StreamedReply, StreamReader
 from offprompt.service.trouble import Known, WithoutMemory, nothing
 from offprompt.service.turn import Turn
@@ -44,7 +43,7 @@ class Session:
     def __init__(self, kit: SessionKit, scope: Scope, options: SessionOptions) -> None:
         self._kit, self.scope, self._options = kit, scope, options
         self._model = Model.of(options, kit)
-        self._lock = threading.Lock()
+        self._lock = SessionLock(scope, kit.coordinator)
         self._keyed: Callable[[str], str] | None = None
         self._conversation = Conversation(self._model.shape, self._digest)
         self._sizes: dict[tuple[str, str], Size] = {}
@@ -66,7 +65,7 @@ class Session:
         Raises    UsageError for messages that are not of the wire, ConflictError while another call works on the
                   session; then nothing is changed.
         """
-        with self._exclusive():
+        with self._lock.held():
             given = self._given(messages, show)
             try:
                 request = self._prepared(given, show)
@@ -152,7 +151,7 @@ class Session:
         return StreamReader(self._model.shape.name, before, self._absorb)
 
     def _absorb(self, reply: object) -> tuple[Reply, Lookups]:
-        with self._exclusive():
+        with self._lock.held():
             without = Lookups(nothing, nothing, missing_text(self._without.language))
             if self._without.cause:
                 return self._without.reply(reply), without
@@ -210,7 +209,7 @@ class Session:
         Redacted   numbers and keys that the journal does not hold are marks in it.
         Raises     BackendError if the store fails; ConflictError while another call works on the session.
         """
-        with self._exclusive():
+        with self._lock.held():
             record, _ = self._load()
             if not record.sent_last:
                 return []
@@ -222,18 +221,6 @@ class Session:
     def journal(self) -> list[JournalEntry]:
         """All messages of the session in order of arrival, also those that left the prompt."""
         return self._kit.sessions.journal(self.scope)
-
-    @contextmanager
-    def _exclusive(self) -> Generator[None]:
-        if not self._lock.acquire(blocking=False):
-            raise ConflictError(
-                f"another call works on session {self.scope.session!r} now; wait for it, or open a session of its own "
-                "for each conversation that runs at the same time"
-            )
-        try:
-            yield
-        finally:
-            self._lock.release()
 
     def _load(self) -> tuple[SessionRecord, Turn]:
         record = self._kit.sessions.load(self.scope) or self._new_record()

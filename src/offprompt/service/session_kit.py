@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from offprompt.config import Settings
 from offprompt.errors import UnsupportedError, UsageError
-from offprompt.protocols import Clock, SessionStore, SlotStore, Tokenizer
+from offprompt.protocols import Clock, Coordinator, SessionStore, SlotStore, Tokenizer
 from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.slot_writer import Kit
@@ -64,7 +64,7 @@ class SessionOptions:
 
 @dataclass(frozen=True, slots=True)
 class SessionKit:
-    """What sessions share."""
+    """What sessions share. coordinator: None: only the store's revisions keep processes apart."""
 
     slots: SlotStore
     sessions: SessionStore
@@ -74,6 +74,7 @@ class SessionKit:
     sheets: Sequence[PriceSheet]
     memories: MemoryAccess
     watches: LeakWatches = field(default_factory=LeakWatches)
+    coordinator: Coordinator | None = None
 
     @property
     def slot_kit(self) -> Kit:

@@ -135,7 +135,6 @@ class RedisStore:
         check_table(table)
         self._rows.clear(table)
 
-    @property
     def coordinator(self) -> RedisCoordinator:
         """A Coordinator on the same server, as long as this store is open."""
         return RedisCoordinator(self._server, self._clock)
