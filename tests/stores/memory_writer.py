@@ -1,7 +1,7 @@
 """Adds memories to a store until it is done or killed, and says what was acknowledged: the other processes' program.
 
-python memory_writer.py FILE USER COUNT [NAME]    COUNT -1: until killed. NAME: whose statements, else USER's own
-python memory_writer.py FILE USER erase           until standard input ends: erase all of the user
+python memory_writer.py URL USER COUNT [NAME]    COUNT -1: until killed. NAME: whose statements, else USER's own
+python memory_writer.py URL USER erase           until standard input ends: erase all of the user
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from pathlib import Path
 
+from offprompt.bootstrap.engines import open_engines
+from offprompt.bootstrap.urls import Urls
+from offprompt.config import Settings
 from offprompt.models.clocks import SystemClock
-from offprompt.protocols import apply
+from offprompt.protocols import MemoryStore, apply
 from offprompt.recall.docs import analyse
 from offprompt.recall.packing import pack
 from offprompt.records import AddMemory, EraseMemories, Indexed, Memory, Scope
 from offprompt.service.memory_kit import MemoryIds
 from offprompt.service.remembering import digest_of
-from offprompt.stores.sqlite import SqliteStore
 
 PAUSE_S = 0.01
 
@@ -33,7 +34,7 @@ def indexed_of(memory_id: str, text: str) -> Indexed:
     return Indexed(memory_id, 1, pack(analyse(text)))
 
 
-def write(store: SqliteStore, scope: Scope, name: str, count: int) -> None:
+def write(store: MemoryStore, scope: Scope, name: str, count: int) -> None:
     """Add statement after statement, and print number, outcome and id when the store said yes."""
     ids, number = MemoryIds(), 0
     while number != count:
@@ -45,7 +46,7 @@ def write(store: SqliteStore, scope: Scope, name: str, count: int) -> None:
         number += 1
 
 
-def erase(store: SqliteStore, scope: Scope) -> None:
+def erase(store: MemoryStore, scope: Scope) -> None:
     """Erase the scope again and again, and print how many memories each erase that found some removed."""
     over = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
@@ -57,8 +58,8 @@ def erase(store: SqliteStore, scope: Scope) -> None:
 
 def main() -> None:
     """See above."""
-    path, user, what, *name = sys.argv[1:]
-    store, scope = SqliteStore(Path(path), clock=SystemClock()), Scope(user=user)
+    url, user, what, *name = sys.argv[1:]
+    store, scope = open_engines(Urls(url), SystemClock(), Settings(), create=True).main, Scope(user=user)
     if what == "erase":
         erase(store, scope)
     else:

@@ -1,23 +1,24 @@
 """Reads from a store until its standard input ends: the other processes' program.
 
-python reader.py FILE USER
+python reader.py URL USER
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from pathlib import Path
 
+from offprompt.bootstrap.engines import open_engines
+from offprompt.bootstrap.urls import Urls
+from offprompt.config import Settings
 from offprompt.models.clocks import SystemClock
 from offprompt.protocols import run
 from offprompt.records import GetSlot, ListSlots, Scope, SlotQuery
-from offprompt.stores.sqlite import SqliteStore
 
 
 def main() -> None:
     """Read, and print how often; a value that is not what its writer writes ends it with an error."""
-    store, scope = SqliteStore(Path(sys.argv[1]), clock=SystemClock()), Scope(user=sys.argv[2])
+    store, scope = open_engines(Urls(sys.argv[1]), SystemClock(), Settings(), create=True).main, Scope(user=sys.argv[2])
     over = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
     reads, newest = 0, -1

@@ -31,6 +31,7 @@ _SETTINGS: Final = (
     "JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector')), false), "
     "set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false), "
     "set_config('idle_in_transaction_session_timeout', %s, false), set_config('jit', 'off', false), "
+    "set_config('default_transaction_isolation', 'read committed', false), "
     "set_config('synchronous_commit', CASE WHEN %s THEN 'off' WHEN current_setting('synchronous_commit') = 'off' "
     "THEN 'on' ELSE current_setting('synchronous_commit') END, false)"
 )

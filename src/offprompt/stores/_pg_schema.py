@@ -154,8 +154,8 @@ FORMAT: Final = len(MIGRATIONS)
 def prepare(connection: Connection, name: str, place: str) -> None:
     """See that the server fits, and bring the schema to this program's format, each step in one transaction.
 
-    Raises   BackendError for a server that is too old or keeps no UTF-8, and for a schema of a newer format, which is
-             left as it is.
+    Raises   BackendError for a server that is too old or keeps no UTF-8, and for a schema of a newer format or of
+             another program, which is left as it is.
     """
     _check_server(connection, place)
     patience, connection.answer_s = connection.answer_s, None
@@ -181,16 +181,8 @@ def _migrate_all(connection: Connection, name: str, place: str) -> None:
 
 
 def format_of(connection: Connection, name: str) -> int:
-    """The schema's format; 0: nothing of ours in it yet.
-
-    Raises   BackendError if there are tables, and none that says their format.
-    """
+    """The schema's format; 0: nothing of ours in it yet."""
     if not _one(connection, "SELECT to_regclass(%s) IS NOT NULL", (f"{name}.meta",)):
-        if _one(connection, "SELECT to_regclass(%s) IS NOT NULL", (f"{name}.slots",)):
-            raise BackendError(
-                f"the schema {name} has a table of another program; it was left as it is: give another schema=… in "
-                "the URL"
-            )
         return 0
     return int(_one(connection, "SELECT value FROM meta WHERE name = 'format'"))
 
@@ -222,6 +214,11 @@ def _migrate(connection: Connection, name: str, found: int) -> None:
     if not found:
         if not _one(connection, "SELECT to_regnamespace(%s) IS NOT NULL", (name,)):
             _say(connection, f"CREATE SCHEMA {name}")
+        elif _one(connection, "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace(%s)", (name,)):
+            raise BackendError(
+                f"the schema {name} has tables of another program; it was left as it is: give another schema=… in the "
+                "URL"
+            )
         _say(connection, "CREATE TABLE meta (name text NOT NULL PRIMARY KEY, value text NOT NULL)")
         _say(connection, "INSERT INTO meta VALUES ('format', '0')")
     for statement in MIGRATIONS[found]:
