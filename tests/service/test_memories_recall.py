@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import offprompt
-from offprompt import BackendError, UnsupportedError, UsageError
+from offprompt import BackendError, UsageError
 from offprompt.config import Settings
 from offprompt.protocols import EmbedKind
 from offprompt.service.maintenance import Swept, sweep
@@ -122,11 +122,6 @@ def test_what_cannot_be_asked_is_an_error(memories: Memories, wrong: Any) -> Non
 def test_what_may_not_be_eaten_is_found_without_a_common_word(memories: Memories, said: str, question: str) -> None:
     memories.remember([said, "the lamp is green", "台灯是绿色的"])
     assert hits(memories, question)[:1] == [said]
-
-
-def test_a_reranker_is_refused(memories: Memories) -> None:
-    with pytest.raises(UnsupportedError, match="rerank"):
-        memories.recall("x", rerank="model")
 
 
 def test_settings_say_how_many_and_from_which_evidence(clock: MovedClock) -> None:

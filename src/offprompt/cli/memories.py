@@ -83,6 +83,9 @@ def recall(
     as_of: Annotated[str | None, typer.Option(help="What was known at this time.")] = None,
     kind: Kinds = None,
     floor: Annotated[float | None, typer.Option(help="Evidence from which a memory counts, 0 to 1.")] = None,
+    rerank: Annotated[
+        bool | None, typer.Option("--rerank/--no-rerank", help="Have the model of [models.rerank] put them in order.")
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Each score by part.")] = False,
 ) -> None:
     """Find memories by meaning, best first."""
@@ -97,6 +100,7 @@ def recall(
             as_of=seconds_of(as_of, "--as-of"),
             kinds=kinds_of(kind),
             floor=floor,
+            rerank=rerank,
             explain=explain,
         )
     call.put(memory_text.recalled_json(found), memory_text.recalled_text(call, found, explain=explain))

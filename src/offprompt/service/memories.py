@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from offprompt.errors import NotFoundError, UnsupportedError, UsageError
-from offprompt.protocols import apply
+from offprompt.errors import NotFoundError, UsageError
+from offprompt.protocols import Reranker, apply
 from offprompt.recall.filters import compile_filter
 from offprompt.records import (
     DEFAULT,
@@ -35,11 +35,12 @@ from offprompt.records import (
     UpdateMemory,
     Within,
 )
+from offprompt.service.consolidating import extract_model
 from offprompt.service.exporting import export_file
 from offprompt.service.importing import Imported, import_file
 from offprompt.service.memory_family import mend_profile, with_derived
 from offprompt.service.memory_kit import MemoryKit
-from offprompt.service.memory_recall import Asked, Recaller
+from offprompt.service.memory_recall import MAX_TOP_K, Asked, Recaller, question_of
 from offprompt.service.memory_updates import update_memory
 from offprompt.service.memory_values import (
     checked_choice,
@@ -52,6 +53,8 @@ from offprompt.service.memory_values import (
 )
 from offprompt.service.reindexing import Reindexed, reindex
 from offprompt.service.remembering import Rememberer
+from offprompt.service.reranking import reranked, reranker_of
+from offprompt.service.session_kit import Derive
 from offprompt.service.values import checked_count
 
 PAGE: Final = 100
@@ -80,7 +83,7 @@ class Memories:
         expires_at: Any = None,
         pinned: bool = False,
         idempotency_key: str | None = None,
-        derive: Literal["rules", "none"] = "rules",
+        derive: Derive = "rules",
     ) -> list[Remembered]:
         """Store texts or turns; what became of each, followed by what rules derived from it.
 
@@ -91,16 +94,22 @@ class Memories:
         importance  0 to 1, .5 unless given. pinned: never expires.
         idempotency_key  the call's own name: once more with it changes nothing.
         derive      `rules`: names, places, wishes, likes, plans and so on become facts and profile slots, no model.
+                    `model`: besides, the language model that is set for it reads users' messages later.
         Redacted    before it is stored, metadata, tags and names too: numbers with check digits, keys; `why` says so.
-        Raises      UsageError, LimitError, ConflictError; then nothing is stored.
+        Raises      UsageError, LimitError, ConflictError; UnsupportedError if no model is set. Nothing is stored then.
         """
-        checked_choice("derive", derive, ("rules", "none"))
+        checked_choice("derive", derive, ("rules", "model", "none"))
+        if derive == "model":
+            extract_model(self._kit)
         marks = checked_marks(metadata, tags, importance, event_at, expires_at, pinned=pinned)
         clean = self._kit.clean
         marks = replace(marks, metadata=clean(marks.metadata), tags=tuple(map(clean, marks.tags)))
         said, refused = checked_said(what, self._session, idempotency_key, tools=self._kit.settings.capture_tools)
-        said = [replace(one, speaker=clean(one.speaker), derives=one.derives and derive == "rules") for one in said]
+        said = [replace(one, speaker=clean(one.speaker), derives=one.derives and derive != "none") for one in said]
         stored = Rememberer(self._kit, self.scope).store(said, marks) if said else []
+        turns = sum((one.kind, one.role) == ("episode", "user") for one in said)
+        if turns and derive == "model" and self._kit.background is not None:
+            self._kit.background.said(self.scope, turns)
         return [*stored, *refused]
 
     def recall(  # noqa: PLR0913 - options that users type by name
@@ -115,7 +124,7 @@ class Memories:
         as_of: Any = None,
         kinds: Iterable[MemoryKind] = MEMORY_KINDS,
         floor: float | None = None,
-        rerank: object = None,
+        rerank: bool | Reranker | None = None,
         weights: Mapping[str, float] | None = None,
         explain: bool = False,
     ) -> Recalled:
@@ -129,12 +138,13 @@ class Memories:
         as_of    what was known then, as it stood then; also what "last week" is counted from.
         floor    the evidence from which a memory counts, 0 to 1; None: the setting `recall_floor`.
         weights  parts of the score to weigh otherwise, by name; docs/ranking.md lists them with their defaults.
+        rerank   by the model of `[models.rerank]` (True), not (False), by a `Reranker`, or None: as the setting says.
+                 It reads the best `rerank_top` hits; a score is then its own, from 0 to 1. Its tokens are counted.
         explain  each hit's score by part.
         Cost     the query's vector, then O(memories of the scope). Uses are counted, and stored later.
-        Raises   UsageError; UnsupportedError for `rerank`.
+        Raises   UsageError; UnsupportedError for `rerank` where no model is set.
         """
-        if rerank is not None:
-            raise UnsupportedError(f"rerank={rerank!r}: no reranker is part of this version; leave it out")
+        reranker = reranker_of(self._kit, self.scope, rerank)
         asked = Asked(
             query=query,
             top_k=top_k,
@@ -147,7 +157,7 @@ class Memories:
             floor=floor,
             weights=weights,
         )
-        found = Recaller(self._kit, self.scope).recall(asked)
+        found = self._found(asked) if reranker is None else self._reranked(asked, reranker)
         self._kit.uses.add(*(hit.memory for hit in found))
         return found if explain else replace(found, hits=tuple(replace(hit, parts={}) for hit in found))
 
@@ -319,6 +329,16 @@ class Memories:
             if memory.session:
                 counts[memory.session] = counts.get(memory.session, 0) + 1
         return counts
+
+    def _found(self, asked: Asked) -> Recalled:
+        return Recaller(self._kit, self.scope).recall(asked)
+
+    def _reranked(self, asked: Asked, reranker: Reranker) -> Recalled:
+        settings = self._kit.settings
+        top_k = settings.recall_top if asked.top_k is None else asked.top_k
+        checked_count("top_k", top_k)
+        found = self._found(replace(asked, top_k=max(top_k, min(settings.rerank_top, MAX_TOP_K))))
+        return reranked(self._kit, self.scope, question_of(asked.query), found, reranker, top_k)
 
     def _sees(self, scope: Scope) -> bool:
         return scope in self.scope.inherited() or self.scope.holds(scope)
