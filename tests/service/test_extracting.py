@@ -208,7 +208,7 @@ def test_trouble_stops_the_run_and_the_turns_wait(bob: BoundScope, error: Except
     assert set(marks(bob).values()) == {""}
     (event,) = bob.events(op="extract.")
     assert (event.op, event.scope.session) == ("extract.wait", "s1")
-    assert event.outcome in ("ModelError", "budget")
+    assert event.outcome == found.cause == ("budget" if isinstance(error, BudgetError) else "trouble")
     later, _ = extract(bob, tea)
     assert (later.read, texts(bob)) == (2, ["The user drinks oolong in the afternoon."])
 

@@ -114,7 +114,7 @@ def test_what_no_user_or_assistant_said_is_refused_with_a_reason(memories: Memor
         {"what": "x", "event_at": "soon"},
         {"what": "x", "expires_at": float("inf")},
         {"what": "x", "pinned": 1},
-        {"what": "x", "derive": "model"},
+        {"what": "x", "derive": "llm"},
         {"what": "x", "tags": "one"},
         {"what": "x", "metadata": endless()},
         {"what": "x", "idempotency_key": 5},

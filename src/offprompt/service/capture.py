@@ -25,7 +25,7 @@ from offprompt.records import (
 from offprompt.service.conversation import Conversation
 from offprompt.service.memory_search import ID_CHARS
 from offprompt.service.rendering import own_words
-from offprompt.service.session_kit import SessionKit, SessionOptions
+from offprompt.service.session_kit import Derive, SessionKit, SessionOptions
 from offprompt.service.turn import Turn
 from offprompt.wire.actions import parse_actions
 from offprompt.wire.contradiction import claims_saved
@@ -88,6 +88,16 @@ class Capture:
         """What is captured."""
         return self.options.capture or self.kit.settings.capture
 
+    @property
+    def derive(self) -> Derive:
+        """How facts are read in it."""
+        return self.options.derive or self.kit.settings.derive
+
+    def ended(self) -> None:
+        """The conversation is over: what a language model has yet to read of it, it reads now."""
+        if (target := captured_scope(self.scope)) is not None and self.derive == "model":
+            self.kit.memories.background.ended(target)
+
     def place(self, record: SessionRecord) -> str:
         """The journal key of the last captured reply."""
         return self.reached or record.captured
@@ -142,7 +152,7 @@ class Capture:
         """The turn's texts: the user's own words as they were given, the model's last ones as it wrote them."""
         from offprompt.service.remembering import Said  # noqa: PLC0415 - loads NumPy and the rules
 
-        rules = (self.options.derive or self.kit.settings.derive) != "none"
+        rules = self.derive != "none"
         for entry in past.users:
             text = own_words(turn, dict(entry.message)).strip()[:MAX_MEMORY_CHARS]
             name = entry.message.get("name")
@@ -204,7 +214,11 @@ class Capture:
 
         if not said:
             return ()
-        return tuple(Rememberer(self.kit.memories.kit, target).store(said, Marks(source="user", actor="session")))
+        stored = Rememberer(self.kit.memories.kit, target).store(said, Marks(source="user", actor="session"))
+        turns = sum(one.role == "user" for one in said)
+        if turns and self.derive == "model":
+            self.kit.memories.background.said(target, turns)
+        return tuple(stored)
 
     def _move(self, target: Scope, left: set[str], kept: set[str]) -> None:
         """Archive what was captured of messages that the client left, and bring back what it returned to."""

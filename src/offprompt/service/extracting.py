@@ -6,14 +6,16 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
-from offprompt.errors import BackendError, BudgetError, ConflictError, NotFoundError, OffpromptError, UsageError
+from offprompt.errors import BackendError, BudgetError, ConflictError, NotFoundError, UsageError
 from offprompt.protocols import apply
 from offprompt.records import PENDING, Cancel, ListMemories, Memory, MemoryQuery, Scope
 from offprompt.service.extract_reading import Batch, BatchReader, Read, Reader, Rules, UnusableError
 from offprompt.service.extract_storing import ExtractStorer, Stored
 from offprompt.service.memory_kit import MemoryKit
+
+Cause: TypeAlias = Literal["", "budget", "trouble", "useless", "busy"]
 
 IN_A_ROW: Final = 8
 """So many batches without an answer of use in a row end a run: the model does not do this work."""
@@ -30,8 +32,9 @@ class Extracted:
               added, facts that were known in the same words. dropped: decisions that were not applied, by reason.
     malformed parts of answers that were no decisions. passed_over: turns that the answers never named, read all the
               same. clipped: turns longer than a call has room for, of which the beginning was read.
-    pending   turns set aside: no answer of use came. waiting: turns that are left to read. stopped: why it ended before
-              all was read; empty: it did not.
+    pending   turns set aside: no answer of use came. waiting: turns that are left to read.
+    stopped   why it ended before all was read, in words; cause: `budget`, `trouble` of model or endpoint, `useless`
+              answers, `busy`: others change the same memories. Both empty: all was read.
     calls, input_tokens, output_tokens  of the model, as the provider counted them.
     """
 
@@ -50,6 +53,7 @@ class Extracted:
     pending: int = 0
     waiting: int = 0
     stopped: str = ""
+    cause: Cause = ""
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -64,6 +68,7 @@ class _Sums:
     passed_over: int = 0
     malformed: int = 0
     stopped: str = ""
+    cause: Cause = ""
     bad: int = 0
     stored: list[Stored] = field(default_factory=list[Stored])
     dropped: Counter[str] = field(default_factory=Counter[str])
@@ -120,7 +125,8 @@ class Extractor:
         while todo and not sums.stopped:
             todo.extendleft(reversed(self._step(todo.popleft(), reader, sums, cancel)))
             if sums.bad >= IN_A_ROW:
-                sums.stopped = f"{sums.bad} answers in a row were of no use; choose another model for extraction"
+                why = f"{sums.bad} answers in a row were of no use; choose another model for extraction"
+                sums.stopped, sums.cause = why, "useless"
         done, tally = sums.stored, reader.tally
         return Extracted(
             self.scope,
@@ -134,6 +140,7 @@ class Extractor:
             pending=sums.pending,
             waiting=len(turns) - sums.read - sums.pending,
             stopped=sums.stopped,
+            cause=sums.cause,
             calls=tally.calls,
             input_tokens=tally.input,
             output_tokens=tally.output,
@@ -171,13 +178,13 @@ class Extractor:
                     continue
                 sums.bad = 0
                 return [] if batch.again or not read.unnamed else [Batch(read.unnamed, again=True)]
-            sums.stopped = "others change these memories all the time; run it again later"
+            sums.stopped, sums.cause = "others change these memories all the time; run it again later", "busy"
         except UnusableError as exc:
             sums.bad += 1
             return self._unusable(batch, exc, storer, sums)
         except (UsageError, BackendError) as exc:
-            sums.stopped = str(exc)
-            storer.note(batch.turns, sums.stopped, _kind(exc))
+            sums.stopped, sums.cause = str(exc), "budget" if isinstance(exc, BudgetError) else "trouble"
+            storer.note(batch.turns, sums.stopped, sums.cause)
         return []
 
     def _unusable(self, batch: Batch, exc: UnusableError, storer: ExtractStorer, sums: _Sums) -> list[Batch]:
@@ -200,8 +207,3 @@ class Extractor:
         sums.passed_over += len(read.unnamed) if read.batch.again else 0
         sums.malformed += read.malformed
         sums.dropped.update(why for _, why in read.checked.dropped)
-
-
-def _kind(exc: OffpromptError) -> str:
-    """What the log says that stopped a run."""
-    return "budget" if isinstance(exc, BudgetError) else type(exc).__name__

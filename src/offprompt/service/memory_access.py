@@ -8,12 +8,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from offprompt.protocols import Embedder, MemoryStore, Redactor, VectorSearch
-from offprompt.records import Scope
+from offprompt.records import Cancel, Scope
+from offprompt.service.extract_background import Background
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.slot_writer import Kit
 from offprompt.service.telling_store import TellingStore
 
 if TYPE_CHECKING:
+    from offprompt.service.extracting import Extracted
     from offprompt.service.memories import Memories
     from offprompt.service.memory_kit import MemoryKit
 
@@ -26,6 +28,7 @@ class MemoryAccess:
     """One kit for all scopes of an opened memory. Thread-safe.
 
     embedder_for  makes the embedder, None for none; called once. redactors: what runs before anything is stored.
+    background    what lets a language model read turns later; it does nothing until it is told of some.
     vectors_for   makes the index that knows what lies close, for the embedder; None: what is loaded has its vectors.
     """
 
@@ -44,6 +47,10 @@ class MemoryAccess:
         self._embedder_for, self._redactors, self._vectors_for = embedder_for, redactors, vectors_for
         self._lock = threading.Lock()
         self.models = models
+        settings = slots.settings
+        self.background = Background(
+            self._extract, slots.clock, turns=settings.extract_turns, every_s=settings.extract_every_s
+        )
         self._kit: MemoryKit | None = None
         self.redacted = lru_cache(KEPT_TEXTS)(self._redacted)
 
@@ -78,8 +85,22 @@ class MemoryAccess:
                     Uses(self.store, clock),
                     vectors,
                     models=self.models,
+                    background=self.background,
                 )
             return self._kit
+
+    @property
+    def has_index(self) -> bool:
+        """Whether vectors are in an index of their own."""
+        return self._vectors_for is not None
+
+    def _extract(self, scope: Scope, cancel: Cancel) -> Extracted:
+        """Let the language model that is set for it read what waits in a scope."""
+        from offprompt.service.consolidating import extract_model, rules_of  # noqa: PLC0415 - loads NumPy and the rules
+        from offprompt.service.extracting import Extractor  # noqa: PLC0415
+
+        kit = self.kit
+        return Extractor(kit, scope, extract_model(kit), rules_of(kit.settings)).run(cancel=cancel)
 
     def of(self, scope: Scope) -> Memories:
         """The memories of a scope."""
@@ -99,7 +120,8 @@ class MemoryAccess:
             self._kit.uses.flush()
 
     def close(self) -> None:
-        """Store the uses that wait, and let go of the vector index."""
+        """Break off what a language model reads, store the uses that wait, and let go of the vector index."""
+        self.background.close()
         try:
             self.flush()
         finally:

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from offprompt.config import Settings
 from offprompt.errors import UsageError
 from offprompt.protocols import Clock, Embedder, MemoryStore, Redactor
+from offprompt.service.extract_background import Background
 from offprompt.service.memory_index import IndexCache
 from offprompt.service.memory_uses import Uses
 from offprompt.service.model_calls import ModelCalls
@@ -49,7 +50,7 @@ class MemoryKit:
     """Shared by all scopes of an opened memory.
 
     embedder  None: memories are found by their words only. slots: for the profile that rules derive.
-    models    language models for memory, None: there are none.
+    models    language models for memory, None: there are none. background: lets one of them read turns later.
     vectors   an index that is asked for what lies close; None: what is loaded of a scope has its vectors.
     """
 
@@ -63,6 +64,7 @@ class MemoryKit:
     uses: Uses
     vectors: VectorLink | None = None
     models: ModelCalls | None = None
+    background: Background | None = None
     ids: MemoryIds = field(default_factory=MemoryIds)
 
     def redacted(self, text: str) -> tuple[str, tuple[str, ...]]:

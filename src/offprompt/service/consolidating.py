@@ -1,0 +1,91 @@
+"""All that waits for a language model to read it, scope by scope; and how many turns that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from offprompt.config import Settings
+from offprompt.errors import UnsupportedError
+from offprompt.protocols import MemoryStore, apply
+from offprompt.records import PENDING, Cancel, Finding, ListMemories, MemoryQuery, MemoryScopes, Scope
+from offprompt.service.extract_reading import Rules
+from offprompt.service.extracting import Extracted, Extractor
+from offprompt.service.memory_kit import MemoryKit
+from offprompt.service.model_calls import CountedModel
+
+NO_MODELS = "this memory was opened without models; open it with offprompt.open, and models or a config file"
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Users' turns that no language model has read: `waiting`, and `pending` where it gave no answer of use."""
+
+    waiting: int = 0
+    pending: int = 0
+
+
+def rules_of(settings: Settings) -> Rules:
+    """What the settings add to the instructions."""
+    categories = tuple(name.strip() for name in settings.extract_categories.split(",") if name.strip())
+    return Rules(settings.extract_strictness, categories, settings.extract_instructions.strip())
+
+
+def extract_model(kit: MemoryKit) -> CountedModel:
+    """The model that reads turns.
+
+    Raises   UnsupportedError if none is set.
+    """
+    if kit.models is None:
+        raise UnsupportedError(NO_MODELS)
+    return kit.models.needed("extract")
+
+
+def consolidate(
+    kit: MemoryKit,
+    scope: Scope | None = None,
+    *,
+    limit: int | None = None,
+    pending: bool = False,
+    cancel: Cancel | None = None,
+) -> Iterator[Extracted]:
+    """Let a language model read what waits in a scope and those below it (None: in all), one exact scope after another.
+
+    limit    at most so many turns in all. pending: also what was set aside before.
+    Yields   what was done where there was something to do. Trouble of the model ends it; a spent budget is one scope's.
+    Raises   UnsupportedError if no model is set.
+    """
+    reader, rules, left = extract_model(kit), rules_of(kit.settings), limit
+    for exact, _ in apply(kit.memories, MemoryScopes(scope)):
+        if left is not None and left <= 0:
+            return
+        found = Extractor(kit, exact, reader, rules).run(limit=left, pending=pending, cancel=cancel)
+        if left is not None:
+            left -= found.read + found.pending
+        if found.calls or found.stopped:
+            yield found
+        if found.cause in ("trouble", "useless"):
+            return
+
+
+def waits(store: MemoryStore, scope: Scope | None = None) -> Waits:
+    """How much waits in a scope and those below it (None: in all). Cost: O(episodes)."""
+    waiting, pending = 0, 0
+    for exact, _ in apply(store, MemoryScopes(scope)):
+        episodes = apply(store, ListMemories(MemoryQuery(exact, "exact", kinds=("episode",))))
+        marks = [one.extracted for one in episodes if one.role == "user"]
+        waiting += marks.count("")
+        pending += marks.count(PENDING)
+    return Waits(waiting, pending)
+
+
+def extraction_findings(store: MemoryStore, settings: Settings) -> list[Finding]:
+    """What `doctor` says of extraction; nothing where no language model reads turns."""
+    if settings.derive != "model":
+        return []
+    found = waits(store)
+    what = f"{found.waiting:,} turns wait for a language model, {found.pending:,} are set aside"
+    if found.pending:
+        way = "offprompt trace SESSION says why; offprompt consolidate --pending tries them again"
+        return [Finding("extraction", "warn", what, way)]
+    return [Finding("extraction", "ok", what, "offprompt consolidate reads them now" if found.waiting else "")]
