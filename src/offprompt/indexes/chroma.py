@@ -125,6 +125,10 @@ class ChromaIndex:
     def close(self) -> None:
         """See VectorIndex."""
         with self._lock:
+            if self._client is not None and self._pid == os.getpid():
+                for session in _sessions(self._client):
+                    session.close()
+                self._client.close()
             self._client = self._collection = None
 
     def _do(self, work: Callable[[Any], T]) -> T:
@@ -179,8 +183,7 @@ class ChromaIndex:
             headers={"X-Chroma-Token": url.key} if url.key else None,
             settings=self._sdk.config.Settings(anonymized_telemetry=False),
         )
-        session = getattr(getattr(client, "_server", None), "_session", None)
-        if session is not None:
+        for session in _sessions(client):
             session.timeout = url.timeout_s
         return client
 
@@ -199,6 +202,11 @@ class ChromaIndex:
                 f"makes {self.dimension}; give another name (?collection=NAME), or remove that collection"
             )
         return found
+
+
+def _sessions(client: Any) -> tuple[Any, Any]:
+    """The connections of a client: it has no other way to bound how long an answer takes, and leaves them open."""
+    return client._server._session, client._admin_client._server._session  # noqa: SLF001
 
 
 def _upserting(ids: list[str], vectors: NDArray[np.float32], payloads: list[dict[str, Any]]) -> Callable[[Any], Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ from offprompt.records import Sought, VectorEntry, VectorStamp
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
+
+T = TypeVar("T")
 
 PORT: Final = 6333
 BATCH: Final = 256
@@ -111,14 +114,15 @@ class QdrantIndex:
         check_dimension([vector], self.dimension)
         if finds_nothing(sought, limit):
             return []
-        with self._open() as client:
-            found = client.query_points(
+        found = self._do(
+            lambda client: client.query_points(
                 self._collection,
                 query=np.asarray(vector, np.float32).tolist(),
                 query_filter=self._filter(sought),
                 limit=limit,
                 with_payload=["memory"],
             )
+        )
         return ranked([(str((point.payload or {})["memory"]), float(point.score)) for point in found.points])
 
     def upsert(self, entries: Sequence[VectorEntry]) -> None:
@@ -126,50 +130,46 @@ class QdrantIndex:
         check_dimension([entry.vector for entry in entries], self.dimension)
         last = {entry.place: entry for entry in entries}
         for part in batches(list(last.values()), BATCH):
-            points = [
+            points: list[Any] = [
                 self._models.PointStruct(
                     id=_point(entry.place), vector=entry.vector.tolist(), payload=payload_of(entry)
                 )
                 for entry in part
             ]
-            with self._open() as client:
-                client.upsert(self._collection, points, wait=True)
+            self._do(partial(_upsert, self._collection, points))
 
     def delete(self, places: Sequence[tuple[str, str]]) -> None:
         """See VectorIndex."""
         for part in batches(places, BATCH):
-            points: list[Any] = [_point(place) for place in part]
-            with self._open() as client:
-                client.delete(self._collection, self._models.PointIdsList(points=points), wait=True)
+            chosen = self._models.PointIdsList(points=[_point(place) for place in part])
+            self._do(partial(_delete, self._collection, chosen))
 
     def stamps(self, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], VectorStamp]:
         """See VectorIndex."""
         found: dict[tuple[str, str], VectorStamp] = {}
         for part in batches(places, BATCH):
-            with self._open() as client:
-                rows = client.retrieve(self._collection, [_point(place) for place in part], with_payload=True)
+            rows = self._do(partial(_retrieve, self._collection, [_point(place) for place in part]))
             stamps = (stamp_of(row.payload or {}) for row in rows)
             found |= {stamp.place: stamp for stamp in stamps}
         return found
 
     def scan(self, *, after: str = "", limit: int = 1000) -> tuple[list[VectorStamp], str]:
         """See VectorIndex. The order: by the points' UUIDs."""
-        with self._open() as client:
-            rows, following = client.scroll(
+        rows, following = self._do(
+            lambda client: client.scroll(
                 self._collection, limit=limit, offset=after or None, with_payload=True, with_vectors=False
             )
+        )
         return [stamp_of(row.payload or {}) for row in rows], "" if following is None else str(following)
 
     def count(self) -> int:
         """See VectorIndex."""
-        with self._open() as client:
-            return client.count(self._collection, exact=True).count
+        return self._do(lambda client: client.count(self._collection, exact=True).count)
 
     def drop(self) -> None:
         """See VectorIndex."""
-        with self._open() as client:
-            client.delete_collection(self._collection)
-            self._is_ready = False
+        self._do(lambda client: client.delete_collection(self._collection))
+        self._is_ready = False
 
     def close(self) -> None:
         """See VectorIndex."""
@@ -199,22 +199,40 @@ class QdrantIndex:
             must.append(models.HasIdCondition(has_id=points))
         return models.Filter(must=must)
 
-    @contextmanager
-    def _open(self) -> Generator[QdrantClient]:
-        """The client with the collection there. A folder's client does one thing at a time."""
+    def _do(self, work: Callable[[QdrantClient], T]) -> T:
+        """What is done with the collection, which is made if it is not there; Qdrant's errors in our words."""
+        exceptions = self._sdk.http.exceptions
+        try:
+            try:
+                return self._once(work)
+            except (exceptions.UnexpectedResponse, ValueError) as exc:
+                if getattr(exc, "status_code", _NOT_FOUND) != _NOT_FOUND:
+                    raise
+                self._is_ready = False  # somebody dropped it
+                return self._once(work)
+        except OffpromptError:
+            raise
+        except exceptions.UnexpectedResponse as exc:
+            raise BackendError(f"the vector index {self._url} refused: {_why(self._url, exc)}") from exc
+        except (exceptions.ApiException, OSError) as exc:
+            raise BackendError(
+                f"the vector index {self._url} does not answer: {getattr(exc, 'source', exc)}; start it, or correct "
+                "vectors=… in the URL"
+            ) from exc
+        except (RuntimeError, ValueError) as exc:
+            raise BackendError(f"the vector index {self._url} failed: {exc}") from exc
+
+    def _once(self, work: Callable[[QdrantClient], T]) -> T:
         if self._pid != os.getpid():
             # What is open in a parent, and who held the lock there, is not this child's.
             self._client, self._lock, self._is_ready = None, threading.RLock(), False
             self._pid = os.getpid()
-        with self._told():
-            with self._lock:
-                if self._client is None:
-                    self._client = self._connect()
-                client = self._client
-                if not self._is_ready:
-                    self._prepare(client)
-            with _FOLDERS.lock if self._url.path else nullcontext():
-                yield client
+        with self._lock:
+            client = self._client = self._client or self._connect()
+            if not self._is_ready:
+                self._prepare(client)
+        with _FOLDERS.lock if self._url.path else nullcontext():
+            return work(client)
 
     def _connect(self) -> QdrantClient:
         url = self._url
@@ -265,24 +283,17 @@ class QdrantIndex:
             client.create_payload_index(name, field, models.PayloadSchemaType.KEYWORD, wait=True)
         client.create_payload_index(name, "happened_at", models.PayloadSchemaType.FLOAT, wait=True)
 
-    @contextmanager
-    def _told(self) -> Generator[None]:
-        """Qdrant's errors in our words."""
-        exceptions = self._sdk.http.exceptions
-        try:
-            yield
-        except OffpromptError:
-            raise
-        except exceptions.UnexpectedResponse as exc:
-            if exc.status_code == _NOT_FOUND:
-                self._is_ready = False  # somebody dropped it; the next call makes it anew
-            raise BackendError(f"the vector index {self._url} refused: {_why(self._url, exc)}") from exc
-        except (exceptions.ApiException, OSError) as exc:
-            raise BackendError(
-                f"the vector index {self._url} does not answer: {exc}; start it, or correct vectors=… in the URL"
-            ) from exc
-        except (RuntimeError, ValueError) as exc:
-            raise BackendError(f"the vector index {self._url} failed: {exc}") from exc
+
+def _upsert(collection: str, points: list[Any], client: QdrantClient) -> None:
+    client.upsert(collection, points, wait=True)
+
+
+def _delete(collection: str, chosen: Any, client: QdrantClient) -> None:
+    client.delete(collection, chosen, wait=True)
+
+
+def _retrieve(collection: str, points: list[str], client: QdrantClient) -> list[Any]:
+    return client.retrieve(collection, points, with_payload=True)
 
 
 def _why(url: IndexUrl, exc: Any) -> str:

@@ -198,12 +198,12 @@ class VectorIndexSuite:
         assert index.count() == 1
 
     def test_any_number_is_put_and_removed_at_once(self, index: VectorIndex) -> None:
-        entries = many(600)
+        entries = many(300)
         index.upsert(entries)
-        assert index.count() == 600
-        index.delete([one.place for one in entries[:520]])
-        assert index.count() == 80
-        assert set(ids(index, Sought(ALICE))) == {one.memory_id for one in entries[520:] if one.scope == ALICE}
+        assert index.count() == 300
+        index.delete([one.place for one in entries[:260]])
+        assert index.count() == 40
+        assert set(ids(index, Sought(ALICE))) == {one.memory_id for one in entries[260:] if one.scope == ALICE}
 
     def test_threads_may_write_at_once(self, index: VectorIndex) -> None:
         parts = [many(80)[at::4] for at in range(4)]
