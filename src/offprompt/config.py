@@ -111,7 +111,8 @@ class Settings:
         0, "Tokens that models for memory may take in a day, for each user; then memory goes on without them. 0: any."
     )
     budget_price: float = _setting(
-        0.0, "The same as a price, in the currency of the model's price sheet; models without a sheet cost nothing."
+        0.0,
+        "The same as a price, in the currency of the model's price sheet; models whose sheet names none cost nothing.",
     )
     rerank: bool = _setting(
         default=False,
@@ -119,6 +120,11 @@ class Settings:
     )
     rerank_top: int = _setting(20, "Hits of a recall that a reranker reads.")
     user_idle_days: int = _setting(0, "Days without use after which a sweep removes a user's memories; 0: never.")
+    archive_after_days: int = _setting(
+        0,
+        "Days after which the worker takes facts and episodes out of recall that were not added, changed, said again "
+        "or recalled meanwhile, unless they are pinned; they stay stored. 0: never.",
+    )
     on_trouble: Literal["pass", "raise"] = _setting(
         "pass", "When the store fails in a session: `pass`: go on without memory and say so. `raise`: an error."
     )

@@ -556,7 +556,19 @@ class WordIndex(Protocol):
 
 
 @runtime_checkable
-class Maintainable(Protocol):
+class Checkable(Protocol):
+    """An engine whose health can be looked at."""
+
+    def check(self, *, fix: bool = False) -> list[Finding]:
+        """Look at integrity, format, rights, clock, what waits for a sweep; each as far as the engine has it.
+
+        fix      mend what can be mended without loss.
+        """
+        ...
+
+
+@runtime_checkable
+class Maintainable(Checkable, Protocol):
     """What a store in files offers beside its roles; one without files does not have it."""
 
     def backup(self, target: str, *, overwrite: bool = False) -> int:
@@ -573,10 +585,6 @@ class Maintainable(Protocol):
         Raises   UsageError if this store holds anything and `force` is not set; BackendError if the source is not a
                  sound store of a format that this program knows. Then nothing was changed.
         """
-        ...
-
-    def check(self, *, fix: bool = False) -> list[Finding]:
-        """Look at integrity, format, rights, clock, disk, and what waits for a sweep. `fix`: mend the rights."""
         ...
 
 

@@ -8,6 +8,7 @@ from offprompt.protocols import Clock
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.offprompt import Parts
 from offprompt.service.slot_writer import Kit
+from offprompt.stores.coordination import NotedCoordinator
 from offprompt.stores.in_process import InProcessStore
 from offprompt.stores.sqlite import SqliteStore
 from offprompt.wire.prices import builtin_sheets
@@ -18,6 +19,7 @@ def parts_of(store: InProcessStore | SqliteStore, clock: Clock, settings: Settin
     settings, tokenizer = settings or Settings(), tokenizer_for("")
     kit = Kit(store, clock, tokenizer, settings)
     memories = MemoryAccess(store, kit, embedder_for=lambda: None, redactors=lambda: ())
+    place, coordinator = ":memory:", NotedCoordinator(store, clock)
     return Parts(
-        store, store, clock, tokenizer, settings, builtin_sheets(), tokenizer_for, memories, ":memory:", ":memory:"
+        store, store, clock, tokenizer, settings, builtin_sheets(), tokenizer_for, memories, place, place, coordinator
     )

@@ -75,7 +75,19 @@ def open(  # noqa: A001 - the verb that users type
         models=counted,
         vectors_for=engines.vectors_for,
     )
-    parts = Parts(slots, main, clock, tokenizer, loaded, sheets, tokenizer_for, memories, str(urls), urls.place)
+    parts = Parts(
+        slots,
+        main,
+        clock,
+        tokenizer,
+        loaded,
+        sheets,
+        tokenizer_for,
+        memories,
+        str(urls),
+        urls.place,
+        engines.coordinator,
+    )
     return Offprompt(parts, user=user)
 
 

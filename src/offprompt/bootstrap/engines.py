@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from offprompt.bootstrap.urls import Urls, engine_of, sqlite_path
 from offprompt.config import Settings
 from offprompt.errors import NotFoundError, UnsupportedError, UsageError
-from offprompt.protocols import Clock, Embedder, SlotStore, Store, VectorSearch
+from offprompt.protocols import Clock, Coordinator, Embedder, SlotStore, Store, VectorSearch
 from offprompt.stores.combined import CombinedSlots
+from offprompt.stores.coordination import NotedCoordinator
 from offprompt.stores.in_process import InProcessStore
 from offprompt.stores.sqlite import SqliteStore
 
@@ -26,11 +27,13 @@ class Engines:
     """What the URLs of an opened memory stand for.
 
     main         keeps memories, sessions and all the rest. slots: the same one, or what puts another beside it.
+    coordinator  in the slots' engine where that is another one, else in the memories'.
     vectors_for  makes the index of the vectors for an embedder; None: the memories' engine has them.
     """
 
     main: Store
     slots: SlotStore
+    coordinator: Coordinator
     vectors_for: VectorsFor | None = None
 
 
@@ -46,9 +49,10 @@ def open_engines(urls: Urls, clock: Clock, settings: Settings, *, create: bool) 
     vectors_for = None if urls.vectors is None else _vectors(urls.vectors)
     main = _MAIN[engine](urls.memories, clock, settings, vectors_for is not None)
     if urls.slots is None:
-        return Engines(main, main, vectors_for)
+        return Engines(main, main, NotedCoordinator(main, clock), vectors_for)
     try:
-        return Engines(main, CombinedSlots(_redis(urls.slots, clock, settings), main), vectors_for)
+        redis = _redis(urls.slots, clock, settings)
+        return Engines(main, CombinedSlots(redis, main), redis.coordinator(), vectors_for)
     except BaseException:
         main.close()
         raise

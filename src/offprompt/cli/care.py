@@ -15,16 +15,22 @@ from offprompt.cli.call import Call, command
 from offprompt.cli.render import table
 from offprompt.errors import UsageError
 from offprompt.service import maintenance
+from offprompt.service.checkup import checkup
 
 NOT_SOUND = 1
 
 
 def doctor(
-    call: Call, *, fix: Annotated[bool, typer.Option("--fix", help="Mend the rights of the store's files.")] = False
+    call: Call,
+    *,
+    fix: Annotated[bool, typer.Option("--fix", help="Mend rights of files, and the index of vectors.")] = False,
 ) -> None:
-    """Look at the store: integrity, slots, memories, format, rights, clock, disk. Exit code 1 if it is not sound."""
+    """Look at the store: integrity, slots, memories, format, rights, clock, disk, index of vectors, copy, worker.
+
+    Exit code 1 if it is not sound.
+    """
     with call.memory() as memory:
-        report = maintenance.doctor(memory.parts.slots, fix=fix)
+        report = checkup(memory.parts, fix=fix)
     heads = [call.say(head) for head in ("check", "state", "found", "what to do")]
     rows = [[one.name, call.say(one.state), one.what, one.way_out] for one in report.findings]
     verdict = call.say("the store is sound" if report.is_sound else "the store is NOT sound")
@@ -44,7 +50,7 @@ def backup(
     if not target.parent.is_dir():
         raise UsageError(f"the folder {str(target.parent)!r} of the backup is not there; make it, or correct the path")
     with call.memory() as memory:
-        size = maintenance.backup(memory.parts.slots, target, overwrite=overwrite)
+        size = maintenance.backup(memory.parts.main, target, overwrite=overwrite)
     call.put({"backup": str(target), "bytes": size}, f"{call.say('stored')}: {target}, {size:,} {call.say('bytes')}")
 
 
@@ -58,7 +64,7 @@ def restore(
     if not source.is_file():
         raise UsageError(f"the backup {str(source)!r} is not a file; correct the path")
     with call.memory(create=True) as memory:
-        maintenance.restore(memory.parts.slots, source, force=force)
+        maintenance.restore(memory.parts.main, source, force=force)
     call.put({"restored": str(source)}, f"{call.say('restored from')} {source}")
 
 

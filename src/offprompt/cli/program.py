@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from offprompt import __version__
-from offprompt.cli import INTERRUPTED, audit, bench, care, copying, demo, lists, memories, slots, streams, trace
+from offprompt.cli import INTERRUPTED, audit, bench, care, copying, demo, lists, memories, slots, streams, trace, worker
 from offprompt.cli.call import (
     Agent,
     App,
@@ -67,7 +67,7 @@ def options(
 slots.mount(app)
 memories.mount(app)
 command(app, "replay")(replay)
-for family in (audit, trace, demo, lists, care, copying, bench):
+for family in (audit, trace, demo, lists, care, copying, worker, bench):
     family.mount(app)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from offprompt.errors import UnsupportedError
-from offprompt.protocols import Clock, Maintainable, MemoryStore, SessionStore, SlotStore, apply, run
+from offprompt.protocols import Checkable, Clock, Maintainable, MemoryStore, SessionStore, SlotStore, apply, run
 from offprompt.records import Finding, Scope, SweepMemories, SweepSlots
 
 DAY_S: Final = 86400.0
@@ -20,6 +21,12 @@ class Report:
     """What `doctor` found, worst first."""
 
     findings: tuple[Finding, ...]
+
+    @staticmethod
+    def of(findings: Iterable[Finding]) -> Report:
+        """The report of findings in any order."""
+        order = ("fail", "warn", "ok")
+        return Report(tuple(sorted(findings, key=lambda finding: order.index(finding.state))))
 
     @property
     def is_sound(self) -> bool:
@@ -55,15 +62,13 @@ def restore(store: object, source: str | os.PathLike[str], *, force: bool = Fals
 
 
 def doctor(store: object, *, fix: bool = False) -> Report:
-    """Look at a store: integrity, slots and memories with what belongs to them, versions of format and SQLite, rights,
-    clock, disk, what waits for a sweep.
+    """Look at one engine: integrity, slots and memories with what belongs to them, versions, rights, clock, what waits.
 
-    fix      mend the rights of the store's own files.
+    fix      mend what can be mended without loss, such as the rights of the store's own files.
     """
-    if not isinstance(store, Maintainable):
+    if not isinstance(store, Checkable):
         return Report((Finding("files", "ok", "this store has no files: it ends with the process"),))
-    order = ("fail", "warn", "ok")
-    return Report(tuple(sorted(store.check(fix=fix), key=lambda finding: order.index(finding.state))))
+    return Report.of(store.check(fix=fix))
 
 
 def sweep(

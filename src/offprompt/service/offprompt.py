@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from offprompt.config import Settings
 from offprompt.errors import NotFoundError, ScopeError, UsageError
-from offprompt.protocols import Clock, SessionStore, SlotStore, Store, Tokenizer, apply, run
+from offprompt.protocols import Clock, Coordinator, SessionStore, SlotStore, Store, Tokenizer, apply, run
 from offprompt.records import EraseMemories, EraseSlots, Event, Recalled, Remembered, Scope
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.aliasing import Joined, join_users, resolved, with_aliases
@@ -37,6 +37,7 @@ class Parts:
 
     main     the engine of memories, sessions and all the rest. slots: that of the slots, the same one or another.
     url      as it was given, without passwords. place: the same from whatever folder, and without the vectors' engine.
+    coordinator  what processes that use these engines agree on.
     """
 
     slots: SlotStore
@@ -49,6 +50,7 @@ class Parts:
     memories: MemoryAccess
     url: str
     place: str
+    coordinator: Coordinator
     watches: LeakWatches = field(default_factory=LeakWatches)
 
     @property
@@ -161,6 +163,8 @@ class BoundScope:
             parts.sheets,
             parts.memories,
             parts.watches,
+            # Where the memories' engine coordinates, a lease costs two durable writes: its revisions have to do.
+            parts.coordinator if parts.slots is not parts.main else None,
         )
         return Session(kit, scope, options)
 

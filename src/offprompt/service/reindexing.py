@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from offprompt.errors import BackendError
@@ -48,8 +48,22 @@ def reindex(
     """
     if kit.embedder is None:
         return Reindexed(0, "")
+    done = 0
+    for count in batches(kit, scope):
+        done += count
+        if progress is not None:
+            progress(done)
+    mended = compare(kit.vectors, kit.memories, scope, fix=True).mended if kit.vectors is not None else 0
+    return Reindexed(done, kit.embedder.name, mended)
+
+
+def batches(kit: MemoryKit, scope: Scope | None = None) -> Iterator[int]:
+    """`reindex` of memories without a vector, batch by batch: yields how many, each time they are stored.
+
+    Raises   BackendError if the embedder fails; what was done stays.
+    """
     done, after = 0, ""
-    while rows := apply(kit.memories, Unindexed(kit.embedder.name, scope, after, BATCH)):
+    while kit.embedder is not None and (rows := apply(kit.memories, Unindexed(kit.embedder.name, scope, after, BATCH))):
         indexed, trouble = index_texts(kit.embedder, rows)
         if trouble:
             raise BackendError(f"the embedder failed after {done} memories, which stay indexed: {trouble}")
@@ -61,7 +75,4 @@ def reindex(
             [IndexMemories(place, tuple(made[row.memory_id] for row in own)) for place, own in by_scope.items()]
         )
         done, after = done + len(rows), rows[-1].memory_id
-        if progress is not None:
-            progress(done)
-    mended = compare(kit.vectors, kit.memories, scope, fix=True).mended if kit.vectors is not None else 0
-    return Reindexed(done, kit.embedder.name, mended)
+        yield len(rows)

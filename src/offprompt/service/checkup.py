@@ -1,0 +1,39 @@
+"""Doctor: one look at all that an opened memory stands on."""
+
+from __future__ import annotations
+
+from offprompt.protocols import Store
+from offprompt.records import Finding
+from offprompt.service.copying import unfinished
+from offprompt.service.maintenance import Report, doctor
+from offprompt.service.offprompt import Parts
+from offprompt.service.worker import worker_findings
+
+
+def checkup(parts: Parts, *, fix: bool = False) -> Report:
+    """Look at the engines of an opened memory, at their index, at a copy that is not finished, at the worker's runs.
+
+    fix      mend the rights of the store's own files, and bring a vector index outside in step with the store.
+    """
+    engines = [parts.main] if parts.slots is parts.main else [parts.main, parts.slots]
+    found = [one for engine in engines for one in doctor(engine, fix=fix).findings]
+    found += [*_copy(parts.main), *_vectors(parts, fix=fix), *worker_findings(parts.main, parts.clock.now())]
+    return Report.of(found)
+
+
+def _copy(store: Store) -> list[Finding]:
+    source = unfinished(store)
+    if not source:
+        return []
+    way = f"run the same copy again, from {source}; until then this store lacks a part"
+    return [Finding("copy", "fail", f"this store is a copy of {source} that is not finished", way)]
+
+
+def _vectors(parts: Parts, *, fix: bool) -> list[Finding]:
+    if not parts.memories.has_index:
+        return []
+    # These load NumPy and the embedder.
+    from offprompt.service.vector_check import check_vectors  # noqa: PLC0415
+
+    kit = parts.memories.kit
+    return [] if kit.vectors is None else check_vectors(kit.vectors, kit.memories, fix=fix)
