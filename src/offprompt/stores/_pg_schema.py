@@ -192,6 +192,11 @@ def is_confined(connection: Connection) -> bool:
     return bool(_one(connection, "SELECT row_security_active('slots')"))
 
 
+def forget_writers(connection: Connection) -> None:
+    """Remove the marks of connections that wrote nothing for a week: nobody looks for them any more."""
+    _say(connection, "DELETE FROM writers WHERE at < extract(epoch FROM now()) - 604800")
+
+
 def array_text(names: Sequence[str]) -> str:
     """The names as PostgreSQL writes an array of texts."""
     quoted = (name.replace("\\", "\\\\").replace('"', '\\"') for name in names)

@@ -56,6 +56,8 @@ class Database:
     Certain  a write whose connection is lost while it is committed has left a mark, or not: under the same locks,
              which are free when it has ended either way, the next try looks for it.
     Raises   BackendError in our words; what the work raises.
+
+    is_confined  whether the role sees only the apps that a transaction names.
     """
 
     def __init__(self, address: Address, *, durability: Durability, timeout_s: float) -> None:
@@ -63,9 +65,13 @@ class Database:
         self.address = address
         self._durability: Durability = durability
         self._timeout_s = timeout_s
-        self._is_confined = False
+        self.is_confined = False
         self._pool = Pool(self._connect, place=self.place, size=address.pool, wait_s=timeout_s)
-        self._retry(self._prepare)
+        try:
+            self._retry(self._prepare)
+        except BaseException:
+            self._pool.close()
+            raise
 
     @property
     def is_closed(self) -> bool:
@@ -140,7 +146,8 @@ class Database:
 
     def _prepare(self, connection: Connection) -> None:
         schema.prepare(connection, self.address.schema, self.place)
-        self._is_confined = schema.is_confined(connection)
+        self.is_confined = schema.is_confined(connection)
+        schema.forget_writers(connection)
 
     def _lock(self, statements: Statements, locks: Locks) -> Callable[[], object]:
         """Take the locks; what is returned waits until they are held."""
@@ -152,7 +159,7 @@ class Database:
 
         Raises   UnsupportedError if it asks for all.
         """
-        if not self._is_confined:
+        if not self.is_confined:
             return
         if apps is None:
             raise UnsupportedError(

@@ -10,6 +10,7 @@ from offprompt.protocols import Clock
 from offprompt.records import (
     Body,
     Event,
+    Finding,
     JournalEntry,
     LedgerEntry,
     MemoryOp,
@@ -25,6 +26,7 @@ from offprompt.stores import _pg_portable as portable
 from offprompt.stores import _pg_sessions as sessions
 from offprompt.stores._memory_ops import is_memory_read, run_memory_ops
 from offprompt.stores._pg_address import parse_address
+from offprompt.stores._pg_check import check_store
 from offprompt.stores._pg_connection import Statements
 from offprompt.stores._pg_locks import (
     WHOLE_STORE,
@@ -48,7 +50,7 @@ SWEEP_ROWS: Final = 500
 
 
 class PostgresStore:
-    """A Store in a schema of a PostgreSQL database; of every process that uses it one, or several.
+    """A Store and Checkable in a schema of a PostgreSQL database; of every process that uses it one, or several.
 
     url             `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`, with `schema`, `role`, `pool` as options of ours.
     durability      `full`: a write that returned is on the server's disk, as far as the server's own settings go.
@@ -163,6 +165,12 @@ class PostgresStore:
     def drop_sessions(self, *, scope: Scope | None = None, idle_before: float | None = None) -> int:
         """See SessionStore."""
         return self._write(lambda db: sessions.drop(db, scope, idle_before), locks_of_scope(scope, subtree=True))
+
+    def check(self, *, fix: bool = False) -> list[Finding]:  # noqa: ARG002 - nothing here is mended without loss
+        """See Checkable."""
+        self.flush()
+        confined, now = self._db.is_confined, self._clock.now()
+        return self._db.read(lambda db: check_store(db, now, is_confined=confined), apps=[] if confined else None)
 
     def tables(self) -> tuple[str, ...]:
         """See Portable."""
