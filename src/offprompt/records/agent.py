@@ -40,6 +40,9 @@ class AgentReply:
     receipts    what memory did for the model. remembered: what became of the turn among the memories.
     warnings    those of all requests and replies, each once.
     stopped     why it ended without an answer of the model's own, or empty.
+    prefill_s   seconds that the model read before it answered, of all requests: as the endpoint says (llama.cpp,
+                Ollama), else of streams until the first chunk; None: nobody knows. Where tokens are free, this is the
+                price.
     """
 
     text: str
@@ -49,6 +52,7 @@ class AgentReply:
     remembered: tuple[Remembered, ...] = ()
     warnings: tuple[str, ...] = ()
     stopped: Stopped = ""
+    prefill_s: float | None = None
 
     @property
     def tokens_in(self) -> int:

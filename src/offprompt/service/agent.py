@@ -14,8 +14,8 @@ from typing import Any, Final
 from offprompt.errors import ModelError, UsageError
 from offprompt.protocols import ChatModel
 from offprompt.records import AgentReply, Cancel, Reply, Scope
-from offprompt.service.agent_stream import AgentStream, AsyncAgentStream, go_on, in_thread, next_step
-from offprompt.service.agent_turn import AgentTurn, Ask, Steps, Talk
+from offprompt.service.agent_stream import AgentStream, AsyncAgentStream, go_on, in_thread, next_step, prefill_of
+from offprompt.service.agent_turn import AgentTurn, Ask, Talk
 from offprompt.service.offprompt import BoundScope, Offprompt
 from offprompt.service.tool_runs import ToolRunner
 from offprompt.service.tool_schemas import function_tools
@@ -111,13 +111,14 @@ class Agent:
         Raises    ModelError if the model fails or `cancel` is called; then the session can go on all the same.
                   ScopeError without a user; ConflictError while another run works on the session.
         """
-        talk, steps = self._begin(text, user, session)
-        with closing(steps):
+        turn = self._begin(text, user, session)
+        with closing(turn.steps()) as steps:
             step = next_step(steps, None)
             while not isinstance(step, AgentReply):
                 if isinstance(step, Ask):
                     raw = self._model.create(step.payload, timeout_s=step.left_s, cancel=cancel)
-                    done: Any = _absorbed(talk.session.absorb, raw)
+                    turn.prefill += prefill_of(raw)
+                    done: Any = _absorbed(turn.talk.session.absorb, raw)
                 else:
                     done = self._runner.run(step.calls, left_s=step.left_s, cancel=cancel)
                 step = go_on(steps, done, cancel)
@@ -125,13 +126,14 @@ class Agent:
 
     async def arun(self, text: str, *, user: str | None = None, session: str = "main") -> AgentReply:
         """See `run`; called off by cancelling the task. Coroutine functions among the tools run in this loop."""
-        talk, steps = await in_thread(self._begin, text, user, session)
-        with closing(steps):
+        turn = await in_thread(self._begin, text, user, session)
+        with closing(turn.steps()) as steps:
             step = await in_thread(next_step, steps, None)
             while not isinstance(step, AgentReply):
                 if isinstance(step, Ask):
                     raw = await self._model.acreate(step.payload, timeout_s=step.left_s)
-                    done: Any = await in_thread(_absorbed, talk.session.absorb, raw)
+                    turn.prefill += prefill_of(raw)
+                    done: Any = await in_thread(_absorbed, turn.talk.session.absorb, raw)
                 else:
                     done = await self._runner.arun(step.calls, left_s=step.left_s)
                 step = await in_thread(next_step, steps, done)
@@ -150,12 +152,12 @@ class Agent:
         """See `stream`; iterate with `async for`."""
         return AsyncAgentStream(lambda: self._begin(text, user, session), self._model, self._runner)
 
-    def _begin(self, text: str, user: str | None, session: str) -> tuple[Talk, Steps]:
+    def _begin(self, text: str, user: str | None, session: str) -> AgentTurn:
         if not isinstance(text, str) or not text.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"the text {text!r} says nothing; pass the user's words")
         talk = self._talk(user, session)
         ends = time.monotonic() + self._limits.timeout_s
-        return talk, AgentTurn(talk, text, self._request, self._limits.rounds, ends).steps()
+        return AgentTurn(talk, text, self._request, self._limits.rounds, ends)
 
     def _talk(self, user: str | None, session: str) -> Talk:
         if isinstance(self._memory, Offprompt):

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from typing import Any, TypeAlias, TypeVar
 
 from offprompt.errors import ModelError, UsageError
 from offprompt.protocols import ChatModel
-from offprompt.records import AgentReply, Cancel, Reply, ToolRun
-from offprompt.service.agent_turn import Ask, Steps, Talk
+from offprompt.records import AgentReply, Cancel, Reply, ToolRun, as_dict
+from offprompt.service.agent_turn import AgentTurn, Ask, Steps
 from offprompt.service.streamed import AsyncStreamedReply, StreamedReply
 from offprompt.service.tool_runs import ToolRunner
 from offprompt.wire.streams import spoken
 from offprompt.wire.thinking import ThoughtFilter
 
 T = TypeVar("T")
-Begin: TypeAlias = Callable[[], tuple[Talk, Steps]]
+Begin: TypeAlias = Callable[[], AgentTurn]
+
+
+class Timed:
+    """When a stream began: as its chunks say, else by the clock."""
+
+    def __init__(self) -> None:
+        self._begun, self.prefill = time.monotonic(), list[float]()
+
+    def saw(self, chunk: dict[str, Any]) -> dict[str, Any]:
+        """The next chunk."""
+        if not self.prefill:
+            self.prefill = [time.monotonic() - self._begun]
+        self.prefill = prefill_of(chunk) or self.prefill
+        return chunk
 
 
 class AgentStream:
@@ -31,22 +46,23 @@ class AgentStream:
         self._reply: AgentReply | None = None
 
     def __iter__(self) -> Iterator[str | ToolRun]:
-        talk, steps = self._begin()
-        with closing(steps):
+        turn = self._begin()
+        with closing(turn.steps()) as steps:
             step = next_step(steps, None)
             while not isinstance(step, AgentReply):
                 if isinstance(step, Ask):
-                    done: Any = yield from self._streamed(talk, step)
+                    done: Any = yield from self._streamed(turn, step)
                 else:
                     done = self._runner.run(step.calls, left_s=step.left_s, cancel=self._cancel)
                     yield from done
                 step = go_on(steps, done, self._cancel)
             self._reply = step
 
-    def _streamed(self, talk: Talk, step: Ask) -> Generator[str, None, Reply]:
+    def _streamed(self, turn: AgentTurn, step: Ask) -> Generator[str, None, Reply]:
         chunks, told = self._model.stream(step.payload, timeout_s=step.left_s, cancel=self._cancel), ThoughtFilter()
         try:
-            streamed = StreamedReply(talk.session.stream_reader(), chunks)
+            timed = Timed()
+            streamed = StreamedReply(turn.talk.session.stream_reader(), map(timed.saw, chunks))
             for chunk in streamed:
                 if piece := told.feed(spoken(chunk, self._model.wire)):
                     yield piece
@@ -54,6 +70,7 @@ class AgentStream:
                 yield piece
         finally:
             chunks.close()
+        turn.prefill += timed.prefill
         return streamed.reply
 
     @property
@@ -73,14 +90,16 @@ class AsyncAgentStream:
         self._reply: AgentReply | None = None
 
     async def __aiter__(self) -> AsyncIterator[str | ToolRun]:
-        talk, steps = await in_thread(self._begin)
-        with closing(steps):
+        turn = await in_thread(self._begin)
+        with closing(turn.steps()) as steps:
             step = await in_thread(next_step, steps, None)
             while not isinstance(step, AgentReply):
                 if isinstance(step, Ask):
                     chunks, told = self._model.stream(step.payload, timeout_s=step.left_s), ThoughtFilter()
                     try:
-                        streamed = AsyncStreamedReply(await in_thread(talk.session.stream_reader), chunks)
+                        timed = Timed()
+                        reader = await in_thread(turn.talk.session.stream_reader)
+                        streamed = AsyncStreamedReply(reader, (timed.saw(each) async for each in chunks))
                         async for chunk in streamed:
                             if piece := told.feed(spoken(chunk, self._model.wire)):
                                 yield piece
@@ -88,6 +107,7 @@ class AsyncAgentStream:
                             yield piece
                     finally:
                         chunks.close()
+                    turn.prefill += timed.prefill
                     done: Any = streamed.reply
                 else:
                     done = await self._runner.arun(step.calls, left_s=step.left_s)
@@ -100,6 +120,12 @@ class AsyncAgentStream:
     def reply(self) -> AgentReply:
         """See `AgentStream.reply`."""
         return _whole(self._reply)
+
+
+def prefill_of(reply: Mapping[str, Any]) -> list[float]:
+    """The seconds that an endpoint says it read before it answered; none if it does not."""
+    spent = (as_dict(reply.get("timings")) or {}).get("prompt_ms")
+    return [spent / 1000] if isinstance(spent, (int, float)) else []
 
 
 def next_step(steps: Steps, done: Any) -> Any:

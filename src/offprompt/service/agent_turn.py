@@ -147,6 +147,7 @@ class AgentTurn:
     """The turn that a text begins: `steps` says what is to be done, until it returns the reply.
 
     request    further fields of each request. rounds: tool rounds at most. ends: when time is over (monotonic seconds).
+    prefill    seconds until each reply began, as far as they are known; whoever asks the model adds them.
     """
 
     talk: Talk
@@ -154,6 +155,7 @@ class AgentTurn:
     request: Mapping[str, Any]
     rounds: int
     ends: float
+    prefill: list[float] = field(default_factory=list[float])
     _ran: list[ToolRun] = field(default_factory=list[ToolRun])
     _entries: list[LedgerEntry] = field(default_factory=list[LedgerEntry])
     _receipts: list[Receipt] = field(default_factory=list[Receipt])
@@ -244,4 +246,5 @@ class AgentTurn:
             tuple(self._remembered),
             tuple(dict.fromkeys(self._warnings)),
             stopped,
+            sum(self.prefill) if self.prefill else None,
         )
