@@ -17,6 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
+
+import pytest
 
 READY_S = 60.0
 
@@ -75,6 +78,24 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def of_run(request: pytest.FixtureRequest, name: str) -> Server:
+    """The run's server `postgres`, `redis`, `valkey` or `chroma`; the test is left out where Redis is not installed (in
+    CI it fails)."""
+    _leave_out_without_redis(name)
+    return request.getfixturevalue(f"{name}_server")
+
+
+def own(name: str) -> Server:
+    """A server for one test, which may kill it; named and left out as `of_run`."""
+    _leave_out_without_redis(name)
+    return _MADE[name]()
+
+
+def _leave_out_without_redis(name: str) -> None:
+    if name == "redis" and shutil.which("redis-server") is None and os.environ.get("CI") != "true":
+        pytest.skip("redis-server is not installed")
 
 
 @contextmanager
@@ -207,3 +228,11 @@ def _redis_answers(port: int) -> None:
 def _answers_at(path: str) -> Callable[[int], None]:
     """Raises until the server knows the path."""
     return lambda port: urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5).close()
+
+
+_MADE: Final[dict[str, Callable[[], Server]]] = {
+    "postgres": postgres,
+    "redis": redis,
+    "valkey": valkey,
+    "chroma": chroma,
+}

@@ -1,0 +1,24 @@
+"""Where the engines are that faults come over."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import servers
+from tests.faults.places import TEMPLATES, Place
+from tests.stores.schemas import drop_schema
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, engine: str, tmp_path: Path) -> Iterator[Place]:
+    """An own place on the servers of the run."""
+    name = f"t_{uuid.uuid4().hex[:16]}"
+    template, needed = TEMPLATES[engine]
+    ports = {server: servers.of_run(request, server).port for server in needed}
+    yield Place(template, ports, tmp_path, name)
+    if "postgres" in needed:
+        drop_schema(servers.of_run(request, "postgres"), name)
