@@ -136,13 +136,17 @@ class Expected:
 
     def _read_names(self, names: Sequence[tuple[str, ...]]) -> Callable[[], None]:
         rows = self._db.later(
-            f"SELECT {PLACE}, op_key, memory_id FROM memory_keys WHERE ({PLACE}, op_key) IN {_NAMES}",
+            'SELECT k.app, k."user", k.agent, k.session, k.op_key, k.memory_id, m.record FROM memory_keys k '
+            'LEFT JOIN memories m USING (app, memory_id) WHERE (k.app, k."user", k.agent, k.session, k.op_key) '
+            f"IN {_NAMES}",
             columns_of(set(names), 5),
         )
 
         def take() -> None:
             self._named |= {((row[0], row[1], row[2], row[3]), row[4]): None for row in names}
-            self._named |= {((row[0], row[1], row[2], row[3]), row[4]): row[5] for row in rows()}
+            for app, user, agent, session, op_key, memory_id, record in rows():
+                self._named[(app, user, agent, session), op_key] = memory_id
+                self._records[app, memory_id] = record
 
         return take
 

@@ -1,0 +1,143 @@
+"""What ops cost on PostgreSQL, counted: how often the server is waited for."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from offprompt.protocols import apply, run
+from offprompt.records import (
+    AddMemory,
+    ForgetMemories,
+    GetMemories,
+    GetSlot,
+    ListSlots,
+    LoadIndex,
+    PutSlot,
+    Scope,
+    ScopeRevisions,
+    SessionChange,
+    SessionRecord,
+    SlotQuery,
+    UseMemories,
+)
+from offprompt.stores.postgres import PostgresStore
+from offprompt.testing import MovedClock
+from offprompt.testing.memory_kit import memory_of
+from offprompt.testing.session_suite import entry_of
+from tests.servers import Server
+from tests.stores.memory_writer import indexed_of
+from tests.stores.schemas import schema_url
+
+ALICE = Scope(user="alice")
+SESSION = Scope(user="alice", session="s")
+
+
+class Relay:
+    """Passes bytes on, and counts how often the server was asked after it had answered: round trips."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self.trips = 0
+        self._lock = threading.Lock()
+        self._has_answered = True
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                server = socket.create_connection(("127.0.0.1", self._port))
+                threading.Thread(target=self._pass, args=(client, server, True), daemon=True).start()
+                threading.Thread(target=self._pass, args=(server, client, False), daemon=True).start()
+
+    def _pass(self, source: socket.socket, target: socket.socket, asks: bool) -> None:
+        with contextlib.suppress(OSError), source, target:
+            while data := source.recv(65536):
+                with self._lock:
+                    self.trips += asks and self._has_answered
+                    self._has_answered = not asks
+                target.sendall(data)
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+@pytest.fixture
+def relayed(postgres_server: Server) -> Iterator[tuple[PostgresStore, Relay]]:
+    relay = Relay(postgres_server.port)
+    with schema_url(postgres_server) as url:
+        store = PostgresStore(url.replace(f":{postgres_server.port}/", f":{relay.port}/"), clock=MovedClock())
+        yield store, relay
+        store.close()
+    relay.close()
+
+
+@contextmanager
+def trips(relay: Relay) -> Generator[list[int]]:
+    before, counted = relay.trips, [0]
+    yield counted
+    counted[0] = relay.trips - before
+
+
+def fact(text: str, number: int = 0) -> AddMemory:
+    memory = memory_of(text, ALICE, digest=text, subject=f"s{number}", attribute="a")
+    return AddMemory(memory, indexed_of(memory.memory_id, text), op_key=text)
+
+
+def plain(text: str, kind: Any = "episode") -> AddMemory:
+    memory = memory_of(text, ALICE, kind=kind, digest=text)
+    return AddMemory(memory, indexed_of(memory.memory_id, text), op_key=text)
+
+
+def test_round_trips_of_each_op(relayed: tuple[PostgresStore, Relay]) -> None:
+    store, relay = relayed
+    put = PutSlot(ALICE, "a", "x", "by_handle")
+    ids = [apply(store, plain(f"memory {at}")).memory for at in range(5)]
+    names = tuple(memory.memory_id for memory in ids if memory is not None)
+    scopes = Scope(user="alice", session="s").inherited()
+    change = SessionChange(SessionRecord(SESSION, revision=1), (entry_of("k1"), entry_of("k2")))
+    asked: dict[str, tuple[Callable[[], Any], int]] = {
+        "new slot": (lambda: run(store, put), 3),
+        "slot": (lambda: run(store, put), 2),
+        "get": (lambda: run(store, GetSlot(ALICE, "a")), 2),
+        "list": (lambda: run(store, ListSlots(SlotQuery(ALICE, "exact"))), 2),
+        "episode": (lambda: apply(store, plain("turn")), 2),
+        "passage": (lambda: apply(store, plain("passage", "passage")), 2),
+        "fact": (lambda: apply(store, fact("tea")), 4),
+        "the same once more": (lambda: apply(store, fact("tea")), 2),
+        "get 5 memories": (lambda: apply(store, GetMemories("default", names)), 2),
+        "revisions": (lambda: apply(store, ScopeRevisions(tuple(scopes))), 2),
+        "page": (lambda: apply(store, LoadIndex(ALICE)), 3),
+        "uses": (lambda: apply(store, UseMemories(ALICE, dict.fromkeys(names, 1))), 2),
+        "forget": (lambda: apply(store, ForgetMemories(ALICE, names[:2])), 2),
+        "commit": (lambda: store.commit(change), 2),
+    }
+    counted: dict[str, int] = {}
+    for name, (ask, _) in asked.items():
+        with trips(relay) as number:
+            ask()
+        counted[name] = number[0]
+    assert counted == {name: most for name, (_, most) in asked.items()}
+
+
+def test_a_batch_waits_no_more_often_than_one_op(relayed: tuple[PostgresStore, Relay]) -> None:
+    store, relay = relayed
+    with trips(relay) as one:
+        store.apply([plain("first"), plain("first passage", "passage")])
+    with trips(relay) as many:
+        store.apply([plain(f"{at}", ("episode", "passage")[at % 2]) for at in range(200)])
+    assert one[0] == 2
+    assert many[0] <= 20  # the server sends what it has to say of 200 adds in several pieces
+    store.batch([PutSlot(ALICE, f"n{at}", at, "by_handle") for at in range(50)])
+    with trips(relay) as puts:
+        store.batch([PutSlot(ALICE, f"n{at}", at, "by_handle") for at in range(50)])
+    assert puts[0] <= 3
