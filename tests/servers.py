@@ -42,23 +42,29 @@ class Server:
 
     def start(self) -> None:
         """Start it, on the port that it had before, and wait until it answers."""
-        self.port = self.port or free_port()
-        command = [part.format(port=self.port, folder=self.folder) for part in self.command]
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, user=self.user, cwd=self.folder
-            )
+        again, self.port = self.port != 0, self.port or free_port()
+        self._launch()
         deadline = time.monotonic() + READY_S
         while True:
             try:
                 self.answers(self.port)
             except Exception as exc:
-                if time.monotonic() > deadline or self.process.poll() is not None:
+                has_ended = self.process is None or self.process.poll() is not None
+                if time.monotonic() > deadline or (has_ended and not again):
                     said = (self.folder / "log").read_text(errors="replace")[-2000:]
                     raise RuntimeError(f"{self.name} does not answer on port {self.port}: {exc}\n{said}") from exc
                 time.sleep(0.05)
+                if has_ended:  # PostgreSQL refuses to while a process of the killed one is still about to end
+                    self._launch()
             else:
                 return
+
+    def _launch(self) -> None:
+        command = [part.format(port=self.port, folder=self.folder) for part in self.command]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, user=self.user, cwd=self.folder
+            )
 
     def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
         """End the process, by default as a crash does."""
