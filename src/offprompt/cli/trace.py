@@ -85,7 +85,8 @@ def document(found: Trace) -> dict[str, Any]:
         flags = [asdict(flag) for flag in turn.flags]
         turns.append({"turn": turn.number, "user": turn.user, "requests": rounds, "events": events, "flags": flags})
     head = {"scope": scope_json(found.scope), "model": found.model, "wire": found.wire, "policy": found.policy}
-    return head | {"turns": turns}
+    extracted = [asdict(event) | {"scope": scope_json(event.scope)} for event in found.extracted]
+    return head | {"turns": turns, "extracted": extracted}
 
 
 def undone(call: Call, rewritten: Sequence[Rewrite]) -> str:
@@ -109,6 +110,8 @@ def text(call: Call, found: Trace) -> str:
         for one in turn.rounds:
             lines += round_lines(call, one)
         lines += turn_end(call, turn)
+    if found.extracted:
+        lines += ["", call.say("what a language model read"), *(f"  {event_line(event)}" for event in found.extracted)]
     return "\n".join(lines)
 
 

@@ -61,6 +61,10 @@ class AsyncSession:
             reply = await self.absorb(await call(**{**request, **options}))
         return reply
 
+    def end(self) -> None:
+        """See `Session.end`; it waits for nothing."""
+        self._session.end()
+
     @property
     def last_entry(self) -> LedgerEntry | None:
         """See `Session.last_entry`."""

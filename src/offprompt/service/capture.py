@@ -23,6 +23,7 @@ from offprompt.records import (
     UpdateMemory,
 )
 from offprompt.service.conversation import Conversation
+from offprompt.service.extract_background import extract_model
 from offprompt.service.memory_search import ID_CHARS
 from offprompt.service.rendering import own_words
 from offprompt.service.session_kit import Derive, SessionKit, SessionOptions
@@ -92,6 +93,11 @@ class Capture:
     def derive(self) -> Derive:
         """How facts are read in it."""
         return self.options.derive or self.kit.settings.derive
+
+    def check(self) -> None:
+        """Nothing, unless a language model is to read turns and none is set: then an UnsupportedError."""
+        if self.derive == "model":
+            extract_model(self.kit.memories.models)
 
     def ended(self) -> None:
         """The conversation is over: what a language model has yet to read of it, it reads now."""

@@ -11,13 +11,15 @@ from offprompt.service.worker import worker_findings
 
 
 def checkup(parts: Parts, *, fix: bool = False) -> Report:
-    """Look at the engines of an opened memory, at their index, at a copy that is not finished, at the worker's runs.
+    """Look at the engines of an opened memory, at their index, at a copy that is not finished, at the worker's
+    runs, at turns that a language model is to read.
 
     fix      mend the rights of the store's own files, and bring a vector index outside in step with the store.
     """
     engines = [parts.main] if parts.slots is parts.main else [parts.main, parts.slots]
     found = [one for engine in engines for one in doctor(engine, fix=fix).findings]
     found += [*_copy(parts.main), *_vectors(parts, fix=fix), *worker_findings(parts.main, parts.clock.now())]
+    found += _extraction(parts)
     return Report.of(found)
 
 
@@ -27,6 +29,14 @@ def _copy(store: Store) -> list[Finding]:
         return []
     way = f"run the same copy again, from {source}; until then this store lacks a part"
     return [Finding("copy", "fail", f"this store is a copy of {source} that is not finished", way)]
+
+
+def _extraction(parts: Parts) -> list[Finding]:
+    if parts.settings.derive != "model":
+        return []
+    from offprompt.service.consolidating import extraction_finding  # noqa: PLC0415 - loads NumPy
+
+    return [extraction_finding(parts.main)]
 
 
 def _vectors(parts: Parts, *, fix: bool) -> list[Finding]:

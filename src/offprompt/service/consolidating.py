@@ -6,15 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from offprompt.config import Settings
-from offprompt.errors import UnsupportedError
 from offprompt.protocols import MemoryStore, apply
 from offprompt.records import PENDING, Cancel, Finding, ListMemories, MemoryQuery, MemoryScopes, Scope
+from offprompt.service.extract_background import extract_model
 from offprompt.service.extract_reading import Rules
-from offprompt.service.extracting import Extracted, Extractor
+from offprompt.service.extracting import Extracted, Extractor, waiting_turns
 from offprompt.service.memory_kit import MemoryKit
-from offprompt.service.model_calls import CountedModel
-
-NO_MODELS = "this memory was opened without models; open it with offprompt.open, and models or a config file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,34 +28,28 @@ def rules_of(settings: Settings) -> Rules:
     return Rules(settings.extract_strictness, categories, settings.extract_instructions.strip())
 
 
-def extract_model(kit: MemoryKit) -> CountedModel:
-    """The model that reads turns.
-
-    Raises   UnsupportedError if none is set.
-    """
-    if kit.models is None:
-        raise UnsupportedError(NO_MODELS)
-    return kit.models.needed("extract")
-
-
 def consolidate(
     kit: MemoryKit,
     scope: Scope | None = None,
     *,
     limit: int | None = None,
     pending: bool = False,
+    due: bool = False,
     cancel: Cancel | None = None,
 ) -> Iterator[Extracted]:
     """Let a language model read what waits in a scope and those below it (None: in all), one exact scope after another.
 
     limit    at most so many turns in all. pending: also what was set aside before.
+    due      only where `extract_turns` turns wait, or one for `extract_every_s`.
     Yields   what was done where there was something to do. Trouble of the model ends it; a spent budget is one scope's.
     Raises   UnsupportedError if no model is set.
     """
-    reader, rules, left = extract_model(kit), rules_of(kit.settings), limit
+    reader, rules, left = extract_model(kit.models), rules_of(kit.settings), limit
     for exact, _ in apply(kit.memories, MemoryScopes(scope)):
         if left is not None and left <= 0:
             return
+        if due and not _is_due(kit, exact):
+            continue
         found = Extractor(kit, exact, reader, rules).run(limit=left, pending=pending, cancel=cancel)
         if left is not None:
             left -= found.read + found.pending
@@ -66,6 +57,13 @@ def consolidate(
             yield found
         if found.cause in ("trouble", "useless"):
             return
+
+
+def _is_due(kit: MemoryKit, scope: Scope) -> bool:
+    turns, _ = waiting_turns(kit, scope)
+    oldest = min((turn.created_at for turn in turns), default=kit.clock.now())
+    settings = kit.settings
+    return len(turns) >= settings.extract_turns or kit.clock.now() - oldest >= settings.extract_every_s > 0
 
 
 def waits(store: MemoryStore, scope: Scope | None = None) -> Waits:
@@ -79,13 +77,11 @@ def waits(store: MemoryStore, scope: Scope | None = None) -> Waits:
     return Waits(waiting, pending)
 
 
-def extraction_findings(store: MemoryStore, settings: Settings) -> list[Finding]:
-    """What `doctor` says of extraction; nothing where no language model reads turns."""
-    if settings.derive != "model":
-        return []
+def extraction_finding(store: MemoryStore) -> Finding:
+    """What `doctor` says of extraction."""
     found = waits(store)
     what = f"{found.waiting:,} turns wait for a language model, {found.pending:,} are set aside"
     if found.pending:
         way = "offprompt trace SESSION says why; offprompt consolidate --pending tries them again"
-        return [Finding("extraction", "warn", what, way)]
-    return [Finding("extraction", "ok", what, "offprompt consolidate reads them now" if found.waiting else "")]
+        return Finding("extraction", "warn", what, way)
+    return Finding("extraction", "ok", what, "offprompt consolidate reads them now" if found.waiting else "")

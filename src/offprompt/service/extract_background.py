@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from offprompt.errors import OffpromptError
+from offprompt.errors import OffpromptError, UnsupportedError
 from offprompt.protocols import Clock
 from offprompt.records import Cancel, Scope
+from offprompt.service.model_calls import CountedModel, ModelCalls
 
 if TYPE_CHECKING:  # what reads is loaded when something is read
     from offprompt.service.extracting import Extracted
@@ -21,6 +22,18 @@ LOOK_S: Final = 30.0
 """How long the thread waits before it looks at the clock again: that may be moved, and stand still."""
 
 CLOSE_S: Final = 5.0
+
+
+def extract_model(models: ModelCalls | None) -> CountedModel:
+    """The model that reads turns.
+
+    Raises   UnsupportedError if none is set.
+    """
+    if models is None:
+        raise UnsupportedError(
+            "this memory was made without models; use offprompt.open with models, or with a config file that names one"
+        )
+    return models.needed("extract")
 
 
 @dataclass(slots=True)

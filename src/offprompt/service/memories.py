@@ -35,8 +35,8 @@ from offprompt.records import (
     UpdateMemory,
     Within,
 )
-from offprompt.service.consolidating import extract_model
 from offprompt.service.exporting import export_file
+from offprompt.service.extract_background import extract_model
 from offprompt.service.importing import Imported, import_file
 from offprompt.service.memory_family import mend_profile, with_derived
 from offprompt.service.memory_kit import MemoryKit
@@ -100,7 +100,7 @@ class Memories:
         """
         checked_choice("derive", derive, ("rules", "model", "none"))
         if derive == "model":
-            extract_model(self._kit)
+            extract_model(self._kit.models)
         marks = checked_marks(metadata, tags, importance, event_at, expires_at, pinned=pinned)
         clean = self._kit.clean
         marks = replace(marks, metadata=clean(marks.metadata), tags=tuple(map(clean, marks.tags)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from offprompt.protocols import Embedder, MemoryStore, Redactor, VectorSearch
 from offprompt.records import Cancel, Scope
-from offprompt.service.extract_background import Background
+from offprompt.service.extract_background import Background, extract_model
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.slot_writer import Kit
 from offprompt.service.telling_store import TellingStore
@@ -96,11 +96,11 @@ class MemoryAccess:
 
     def _extract(self, scope: Scope, cancel: Cancel) -> Extracted:
         """Let the language model that is set for it read what waits in a scope."""
-        from offprompt.service.consolidating import extract_model, rules_of  # noqa: PLC0415 - loads NumPy and the rules
+        from offprompt.service.consolidating import rules_of  # noqa: PLC0415 - loads NumPy and the rules
         from offprompt.service.extracting import Extractor  # noqa: PLC0415
 
         kit = self.kit
-        return Extractor(kit, scope, extract_model(kit), rules_of(kit.settings)).run(cancel=cancel)
+        return Extractor(kit, scope, extract_model(self.models), rules_of(kit.settings)).run(cancel=cancel)
 
     def of(self, scope: Scope) -> Memories:
         """The memories of a scope."""

@@ -49,6 +49,7 @@ class Session:
         self._sizes: dict[tuple[str, str], Size] = {}
         self._texts = JournalIndex()
         self._capture = Capture(kit, scope, options)
+        self._capture.check()
         self._without = WithoutMemory(self._model.shape, options)
         self.last_entry: LedgerEntry | None = None
 
@@ -193,6 +194,13 @@ class Session:
         while not reply.done:
             reply = self.absorb(call(**{**self.prepare([*messages, *reply.messages]), **options}))
         return reply
+
+    def end(self) -> None:
+        """The conversation is over: with `derive="model"` its turns are read now, in the background; else nothing.
+
+        It can be gone on with all the same.
+        """
+        self._capture.ended()
 
     @property
     def record(self) -> SessionRecord | None:

@@ -112,13 +112,17 @@ class TracedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A session's turns; nothing in it holds the value of a `never` slot."""
+    """A session's turns; nothing in it holds the value of a `never` slot.
+
+    extracted  what became of its turns when a language model read them for facts, whenever that was.
+    """
 
     scope: Scope
     model: str
     wire: str
     policy: str
     turns: tuple[TracedTurn, ...]
+    extracted: tuple[Event, ...] = ()
 
 
 class Tracer:
@@ -149,7 +153,8 @@ class Tracer:
             for one, end in zip(turns, ends, strict=True)
             if turn is None or one.number == turn
         )
-        return Trace(record.scope, record.model, record.wire, record.policy, found)
+        read = tuple(_extracted(self._store, record.scope))
+        return Trace(record.scope, record.model, record.wire, record.policy, found, read)
 
     def hide(self, text: str) -> str:
         """A text with handles in place of what is not to be read."""
@@ -267,6 +272,14 @@ def _events(store: SlotStore, scope: Scope, start: float, end: float) -> Iterato
         yield from (event for event in page if event.scope in inherited and start <= event.at <= end)
         if all(event.at > end for event in page):
             return
+        after = page[-1].seq
+
+
+def _extracted(store: SlotStore, scope: Scope) -> Iterator[Event]:
+    """The events of extraction from exactly this session, in the log's order."""
+    after = 0
+    while page := store.events(scope=scope, op="extract.", after=after, limit=PAGE):
+        yield from (event for event in page if event.scope == scope)
         after = page[-1].seq
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final, Protocol, runtime_checkable
 
-from offprompt.errors import NotFoundError, OffpromptError
+from offprompt.errors import BackendError, NotFoundError, OffpromptError
 from offprompt.protocols import Notes, apply
 from offprompt.records import Finding, ListMemories, Memory, MemoryQuery, MemoryScopes, Scope, UpdateMemory
 from offprompt.service.maintenance import DAY_S, sweep
@@ -159,6 +159,18 @@ def _embeddings(parts: Parts) -> Iterator[int]:
     yield from batches(parts.memories.kit)
 
 
+def _extract(parts: Parts) -> Iterator[int]:
+    """Let a language model read turns of which enough wait, or for long enough."""
+    if parts.settings.derive != "model":
+        return
+    from offprompt.service.consolidating import consolidate  # noqa: PLC0415 - loads NumPy
+
+    for found in consolidate(parts.memories.kit, due=True):
+        yield found.read
+        if found.cause in ("trouble", "useless"):
+            raise BackendError(found.stopped)
+
+
 def _archive(parts: Parts) -> Iterator[int]:
     """Take out of recall what was not added, changed, said again or recalled for `archive_after_days`."""
     days = parts.settings.archive_after_days
@@ -196,5 +208,6 @@ JOBS: Final[Mapping[str, Callable[[Parts], Iterator[int]]]] = {
     "events": _events,
     "embeddings": _embeddings,
     "vectors": _vectors,
+    "extract": _extract,
 }
 """The jobs in the order in which they run; each yields how much a slice did, and may be left between two."""
