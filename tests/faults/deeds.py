@@ -1,12 +1,12 @@
 """What the tests of faults do to a store, deed after deed, and how they look whether each was done exactly once.
 
 A deed is a slot written, a memory added and a session's commit, in this order, each with its own key: done again, it
-changes nothing.
+changes nothing. A deed without keys must not be done again: there it is the engine that sees to it that what it tried
+twice is stored once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from offprompt.bootstrap.engines import Engines, open_engines
@@ -91,9 +91,9 @@ def change_of(user: str, number: int) -> SessionChange:
     )
 
 
-def do(engines: Engines, user: str, number: int) -> None:
+def do(engines: Engines, user: str, number: int, *, keyed: bool = True) -> None:
     """One deed, from what is not done of it."""
-    scope, key = Scope(user=user), f"{user} {number}"
+    scope, key = Scope(user=user), f"{user} {number}" if keyed else None
     run(engines.slots, PutSlot(scope, f"slot{number % NAMES}", value_of(number), "by_handle", op_key=key))
     memory = memory_of(user, number)
     apply(engines.main, AddMemory(memory, indexed_of(memory), op_key=key))
@@ -101,20 +101,21 @@ def do(engines: Engines, user: str, number: int) -> None:
         engines.main.commit(change_of(user, number))
     except ConflictError:
         record = engines.main.load(session_of(user))
-        if record is None or record.revision != number + 1:
+        if not keyed or record is None or record.revision != number + 1:
             raise
 
 
-def do_surely(engines: Engines, user: str, number: int, failed: Callable[[BackendError], object]) -> None:
-    """One deed, begun anew after each error of the engine, which `failed` is told."""
-    for _ in range(TRIES):
+def do_surely(engines: Engines, user: str, number: int) -> list[BackendError]:
+    """One deed, begun anew after each error of the engine; these errors."""
+    failed: list[BackendError] = []
+    while len(failed) < TRIES:
         try:
             do(engines, user, number)
         except BackendError as exc:
-            failed(exc)
+            failed.append(exc)
         else:
-            return
-    raise AssertionError(f"deed {number} of {user} could not be done in {TRIES} tries")
+            return failed
+    raise AssertionError(f"deed {number} of {user} could not be done in {TRIES} tries") from failed[-1]
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from offprompt.errors import BackendError
 from tests import servers
-from tests.faults.deeds import close, do_surely, look, opened
+from tests.faults.deeds import close, do, look, opened
 from tests.faults.places import SERVED, TEMPLATES, Place
 from tests.servers import Server
 
@@ -28,21 +27,21 @@ def own(engine: str, tmp_path: Path) -> Iterator[tuple[Place, dict[str, Server]]
 
 
 class Writer(threading.Thread):
-    """Does deeds until it is told to end; each is begun anew until it is done.
+    """Does deeds, without keys, until it is told to end: a server that comes back is waited for.
 
-    done     how many are. failed: errors that the engine gave meanwhile. broke: what ended it before its time.
+    done     how many are. broke: what ended it before its time.
     """
 
     def __init__(self, url: str, user: str) -> None:
         super().__init__(daemon=True)
         self.engines, self.user = opened(url), user
-        self.done, self.failed, self.broke = 0, list[BackendError](), list[BaseException]()
+        self.done, self.broke = 0, list[BaseException]()
         self.over, self.moved = threading.Event(), threading.Condition()
 
     def run(self) -> None:
         try:
             while not self.over.is_set():
-                do_surely(self.engines, self.user, self.done, self.failed.append)
+                do(self.engines, self.user, self.done, keyed=False)
                 with self.moved:
                     self.done += 1
                     self.moved.notify_all()
