@@ -286,6 +286,20 @@ def test_a_scope_that_grew_very_large_is_kept_no_longer(clock: MovedClock) -> No
     assert not memory.access.kit.index.holds(Scope(user="a"), "inherit")
 
 
+def test_facts_about_something_are_asked_for_as_they_are_now(clock: MovedClock) -> None:
+    memory = Memory(clock, words=True, exact_scope=5)
+    memory.say(*SAID)
+    for place in ("Porto", "Oslo", "Bergen"):
+        memory.say(f"I live in {place}.")
+        for _ in range(2):
+            found, right = (each.recall("where do I live?", explain=True) for each in (memory.memories, memory.exact))
+            assert [hit.parts.get("asked") for hit in found][:1] == [1.0]
+            assert place in found[0].text
+            check(found, right)
+    memory.memories.erase()
+    assert memory.memories.recall("where do I live?").hits == ()
+
+
 def test_filters_are_exact_in_a_very_large_scope(clock: MovedClock) -> None:
     memory = Memory(clock, words=True, exact_scope=5)
     memory.say(*SAID)

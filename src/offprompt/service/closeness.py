@@ -9,10 +9,9 @@ from offprompt.protocols import WordIndex, apply
 from offprompt.recall.analysis import search_terms
 from offprompt.recall.docs import Query
 from offprompt.records import (
-    ListMemories,
     LoadMemories,
+    Memory,
     MemoryKind,
-    MemoryQuery,
     Scope,
     Sought,
     Within,
@@ -81,13 +80,13 @@ def best_of(
              and the turns beside them. Their vectors and the scope's word statistics are the true ones; how much of
              the question a session holds is told from these turns alone.
     Returns  also why none were looked for by closeness; empty if some were.
-    Cost     O(candidates), whatever the scope holds, and O(facts with an attribute).
+    Cost     O(candidates), whatever the scope holds, and O(facts with an attribute), loaded when the scope changed.
     """
     link = kit.vectors
     near, why = {}, ""
     if link is not None and query.vector is not None:
         near, why = link.nearest(query.vector, sought_of(query, scope, within), limit=CANDIDATES)
-    about = apply(kit.memories, ListMemories(MemoryQuery(scope, within, about=True)))
+    about = [one for one in kit.index.about(kit.memories, scope, within) if not _is_over(one, kit.clock.now())]
     topics = Topics()
     for memory in about:
         topics.add(memory)
@@ -101,6 +100,10 @@ def best_of(
     made.topics = topics
     made.memories = {memory.memory_id: memory for memory in about} | made.memories
     return made, replace(query, of_scope=hits), f"searched by words alone: {why}" if why else ""
+
+
+def _is_over(memory: Memory, now: float) -> bool:
+    return memory.expires_at is not None and memory.expires_at <= now and not memory.pinned
 
 
 def _terms(query: Query) -> tuple[str, ...]:

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 from offprompt.protocols import Embedder, MemoryStore, apply
 from offprompt.recall.scope_index import ScopeIndex
-from offprompt.records import Indexed, LoadIndex, Memory, MemoryScopes, Scope, ScopeRevisions, Within
+from offprompt.records import (
+    Indexed,
+    ListMemories,
+    LoadIndex,
+    Memory,
+    MemoryQuery,
+    MemoryScopes,
+    Scope,
+    ScopeRevisions,
+    Within,
+)
 from offprompt.service.indexing import doc_of, has_vector, uses_of
 from offprompt.service.topics import Topics
 
@@ -144,6 +154,7 @@ class IndexCache:
         self._embedder, self._vectors = embedder, vectors
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[Scope, Within], Searchable] = OrderedDict()
+        self._about: OrderedDict[tuple[Scope, Within], tuple[tuple[int, ...], tuple[Memory, ...]]] = OrderedDict()
 
     @contextmanager
     def open(self, store: MemoryStore, scope: Scope, within: Within, now: float) -> Generator[Searchable]:
@@ -159,9 +170,10 @@ class IndexCache:
     def drop(self, scope: Scope) -> None:
         """Let go of all that was kept for queries which find memories of a scope, or of one below it."""
         with self._lock:
-            for query, within in list(self._kept):
+            for query, within in [*self._kept, *self._about]:
                 if scope.holds(query) or query.holds(scope) or scope in query.inherited():
-                    del self._kept[(query, within)]
+                    self._kept.pop((query, within), None)
+                    self._about.pop((query, within), None)
 
     def holds(self, scope: Scope, within: Within) -> bool:
         """Whether the memories that a query of the scope finds are kept."""
@@ -172,6 +184,24 @@ class IndexCache:
         """Keep them no longer."""
         with self._lock:
             self._kept.pop((scope, within), None)
+
+    def about(self, store: MemoryStore, scope: Scope, within: Within) -> tuple[Memory, ...]:
+        """The facts that say what they are about, of a scope that is not loaded; kept until the scope changes."""
+        query = ListMemories(MemoryQuery(scope, within, about=True))
+        if within == "subtree":
+            return tuple(apply(store, query))
+        scopes = scope.inherited() if within == "inherit" else (scope,)
+        revisions = apply(store, ScopeRevisions(scopes))
+        with self._lock:
+            known = self._about.get((scope, within))
+        if known is not None and known[0] == revisions:
+            return known[1]
+        revisions, found = store.apply([ScopeRevisions(scopes), query])
+        with self._lock:
+            self._about[(scope, within)] = revisions, tuple(found)
+            while len(self._about) > MAX_SCOPES:
+                self._about.popitem(last=False)
+        return tuple(found)
 
     def of(self, store: MemoryStore, memories: Sequence[Memory]) -> Searchable:
         """These memories by themselves, whatever their state. Cost: O(memories), with the texts that are not live."""
