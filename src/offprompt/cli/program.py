@@ -10,7 +10,23 @@ from typing import Annotated
 import typer
 
 from offprompt import __version__
-from offprompt.cli import INTERRUPTED, audit, bench, care, copying, demo, lists, memories, slots, streams, trace, worker
+from offprompt.cli import (
+    INTERRUPTED,
+    audit,
+    batch,
+    bench,
+    care,
+    chat,
+    consolidate,
+    copying,
+    demo,
+    lists,
+    memories,
+    slots,
+    streams,
+    trace,
+    worker,
+)
 from offprompt.cli.call import (
     Agent,
     App,
@@ -67,7 +83,7 @@ def options(
 slots.mount(app)
 memories.mount(app)
 command(app, "replay")(replay)
-for family in (audit, trace, demo, lists, care, copying, worker, bench):
+for family in (chat, batch, audit, trace, demo, lists, care, copying, consolidate, worker, bench):
     family.mount(app)
 
 

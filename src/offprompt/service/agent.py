@@ -17,6 +17,7 @@ from offprompt.records import AgentReply, Cancel, Reply, Scope
 from offprompt.service.agent_stream import AgentStream, AsyncAgentStream, go_on, in_thread, next_step, prefill_of
 from offprompt.service.agent_turn import AgentTurn, Ask, Talk
 from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.session import Session
 from offprompt.service.tool_runs import ToolRunner
 from offprompt.service.tool_schemas import function_tools
 from offprompt.wire.profiles import SHAPES
@@ -151,6 +152,10 @@ class Agent:
     def astream(self, text: str, *, user: str | None = None, session: str = "main") -> AsyncAgentStream:
         """See `stream`; iterate with `async for`."""
         return AsyncAgentStream(lambda: self._begin(text, user, session), self._model, self._runner)
+
+    def session(self, *, user: str | None = None, session: str = "main") -> Session:
+        """The session behind a conversation: its ledger, journal and messages."""
+        return self._talk(user, session).session
 
     def _begin(self, text: str, user: str | None, session: str) -> AgentTurn:
         if not isinstance(text, str) or not text.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
