@@ -27,9 +27,8 @@ ANSWER_SLACK_S: Final = 1.0
 
 CONNECT_S: Final = 10
 _SETTINGS: Final = (
-    "SELECT set_config('search_path', concat_ws(', ', %s::text, (SELECT quote_ident(nspname) FROM pg_extension "
-    "JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector')), false), "
-    "set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false), "
+    "SELECT set_config('search_path', %s, false), set_config('statement_timeout', %s, false), "
+    "set_config('lock_timeout', %s, false), "
     "set_config('idle_in_transaction_session_timeout', %s, false), set_config('jit', 'off', false), "
     "set_config('default_transaction_isolation', 'read committed', false), "
     "set_config('synchronous_commit', CASE WHEN %s THEN 'off' WHEN current_setting('synchronous_commit') = 'off' "

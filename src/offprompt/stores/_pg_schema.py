@@ -136,13 +136,13 @@ OF_APPS: Final = (
 """Tables with a column `app`: other roles than the owner see the rows of the apps that their transaction names."""
 
 # A setting of a transaction that is over is '', no longer nothing.
-_OWN_APPS: Final = "app = ANY ((SELECT nullif(current_setting('offprompt.apps', true), '')::text[])::text[])"
+OWN_APPS: Final = "app = ANY ((SELECT nullif(current_setting('offprompt.apps', true), '')::text[])::text[])"
 _WALL: Final = tuple(
     statement
     for table in OF_APPS
     for statement in (
         f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
-        f"CREATE POLICY own_apps ON {table} USING ({_OWN_APPS})",
+        f"CREATE POLICY own_apps ON {table} USING ({OWN_APPS})",
     )
 )
 
@@ -173,8 +173,8 @@ def _migrate_all(connection: Connection, name: str, place: str) -> None:
                 "install a newer offprompt, or give another schema=… in the URL"
             )
         with connection.transaction():
-            _say(connection, "SET LOCAL statement_timeout = 0")
-            _say(connection, TAKE, Locks(store=True).wanted(name))
+            say(connection, "SET LOCAL statement_timeout = 0")
+            say(connection, TAKE, Locks(store=True).wanted(name))
             # Another process may have taken the step while this one waited for the lock.
             if format_of(connection, name) == found:
                 _migrate(connection, name, found)
@@ -194,7 +194,7 @@ def is_confined(connection: Connection) -> bool:
 
 def forget_writers(connection: Connection) -> None:
     """Remove the marks of connections that wrote nothing for a week: nobody looks for them any more."""
-    _say(connection, "DELETE FROM writers WHERE at < extract(epoch FROM now()) - 604800")
+    say(connection, "DELETE FROM writers WHERE at < extract(epoch FROM now()) - 604800")
 
 
 def array_text(names: Sequence[str]) -> str:
@@ -218,21 +218,23 @@ def _check_server(connection: Connection, place: str) -> None:
 def _migrate(connection: Connection, name: str, found: int) -> None:
     if not found:
         if not _one(connection, "SELECT to_regnamespace(%s) IS NOT NULL", (name,)):
-            _say(connection, f"CREATE SCHEMA {name}")
+            say(connection, f"CREATE SCHEMA {name}")
         elif _one(connection, "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace(%s)", (name,)):
             raise BackendError(
                 f"the schema {name} has tables of another program; it was left as it is: give another schema=… in the "
                 "URL"
             )
-        _say(connection, "CREATE TABLE meta (name text NOT NULL PRIMARY KEY, value text NOT NULL)")
-        _say(connection, "INSERT INTO meta VALUES ('format', '0')")
+        say(connection, "CREATE TABLE meta (name text NOT NULL PRIMARY KEY, value text NOT NULL)")
+        say(connection, "INSERT INTO meta VALUES ('format', '0')")
     for statement in MIGRATIONS[found]:
-        # Texts are ordered as their bytes are, whatever the database's language.
-        _say(connection, _TEXT.sub(r'\1 text COLLATE "C"', statement) if "CREATE TABLE" in statement else statement)
-    _say(connection, "UPDATE meta SET value = %s WHERE name = 'format'", (str(found + 1),))
+        say(connection, statement)
+    say(connection, "UPDATE meta SET value = %s WHERE name = 'format'", (str(found + 1),))
 
 
-def _say(connection: Connection, sql: str, given: Sequence[Any] = ()) -> None:
+def say(connection: Connection, sql: str, given: Sequence[Any] = ()) -> None:
+    """Run a statement; a new table's texts are ordered as their bytes are, whatever the database's language."""
+    if "CREATE TABLE" in sql:
+        sql = _TEXT.sub(r'\1 text COLLATE "C"', sql)
     connection.execute(cast("LiteralString", sql), given or None)
 
 

@@ -39,6 +39,7 @@ from offprompt.stores._pg_locks import (
 from offprompt.stores._pg_memories import ElsewhereError, PgMemories
 from offprompt.stores._pg_slots import PgSlots
 from offprompt.stores._pg_transactions import Database, Durability
+from offprompt.stores._pg_vectors import PgVectors
 from offprompt.stores._session_rules import key_owner
 from offprompt.stores._slot_ops import is_read, run_ops
 from offprompt.stores._touches import Touch, Touches
@@ -165,6 +166,10 @@ class PostgresStore:
     def drop_sessions(self, *, scope: Scope | None = None, idle_before: float | None = None) -> int:
         """See SessionStore."""
         return self._write(lambda db: sessions.drop(db, scope, idle_before), locks_of_scope(scope, subtree=True))
+
+    def vectors(self, *, embedder: str, dimension: int) -> PgVectors:
+        """An index of vectors in the same schema; it ends with this store."""
+        return PgVectors(self._db, embedder=embedder, dimension=dimension)
 
     def check(self, *, fix: bool = False) -> list[Finding]:  # noqa: ARG002 - nothing here is mended without loss
         """See Checkable."""
