@@ -8,6 +8,7 @@ import numpy as np
 import psycopg
 import pytest
 
+import offprompt
 from offprompt.errors import UsageError
 from offprompt.records import Scope, Sought
 from offprompt.stores import _pg_vector_table as table
@@ -101,3 +102,16 @@ def test_very_long_and_very_short_questions_are_compared(store: PostgresStore) -
     for times in (1e-12, 1e9):
         ((found, cosine),) = index.nearest(direction(1).astype(np.float64) * times, Sought(ALICE), limit=1)
         assert (found, cosine) == ("m_a", pytest.approx(1.0, abs=1e-3))
+
+
+def test_a_memory_with_vectors_in_its_postgresql_recalls_what_it_remembers(postgres_server: Server) -> None:
+    with schema_url(postgres_server) as url:
+        with offprompt.open(f"memories={url} vectors=pgvector", embedder="none") as plain:
+            plain.scope(user="u").remember("I moved to 上海 in May")
+        mem = offprompt.open(f"memories={url} vectors=pgvector")
+        scope = mem.scope(user="u")
+        scope.remember("my cat is called Mango")
+        for question in ("where do I live since spring, 上海?", "what is the name of my pet?"):
+            assert scope.recall(question)
+        assert mem.scope(user="u").recall("what is the name of my pet?")[0].text == "my cat is called Mango"
+        mem.close()

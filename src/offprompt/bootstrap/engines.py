@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from offprompt.bootstrap.urls import Urls, engine_of, sqlite_path
+from offprompt.bootstrap.urls import PGVECTOR, Urls, engine_of, sqlite_path
 from offprompt.config import Settings
 from offprompt.errors import NotFoundError, UnsupportedError, UsageError
 from offprompt.protocols import Clock, Coordinator, Embedder, SlotStore, Store, VectorSearch
@@ -17,6 +17,7 @@ from offprompt.stores.in_process import InProcessStore
 from offprompt.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:  # its client is an extra
+    from offprompt.stores.postgres import PostgresStore
     from offprompt.stores.redis import RedisStore
 
 VectorsFor: TypeAlias = Callable[[Embedder], VectorSearch]
@@ -46,8 +47,8 @@ def open_engines(urls: Urls, clock: Clock, settings: Settings, *, create: bool) 
     engine = engine_of(urls.memories)
     if engine == "sqlite" and not create:
         _check_there(urls.memories)
-    vectors_for = None if urls.vectors is None else _vectors(urls.vectors)
-    main = _MAIN[engine](urls.memories, clock, settings, vectors_for is not None)
+    main = _MAIN[engine](urls.memories, clock, settings, urls.vectors is not None)
+    vectors_for = None if urls.vectors is None else _vectors(urls.vectors, main)
     if urls.slots is None:
         return Engines(main, main, NotedCoordinator(main, clock), vectors_for)
     try:
@@ -98,9 +99,12 @@ def _redis(url: str, clock: Clock, settings: Settings) -> RedisStore:
     return RedisStore(url, clock=clock, busy_timeout_s=settings.busy_timeout_s)
 
 
-def _vectors(url: str) -> VectorsFor:
+def _vectors(url: str, main: Store) -> VectorsFor:
     """What makes the index of that URL. Keys come from the URL, or from QDRANT_API_KEY and CHROMA_API_KEY."""
     engine = engine_of(url)
+    if engine == PGVECTOR:
+        postgres = cast("PostgresStore", main)  # parse_urls has seen to it
+        return lambda embedder: postgres.vectors(embedder=embedder.name, dimension=embedder.dimension)
     key = os.environ.get(f"{engine.upper()}_API_KEY", "")
 
     def made(embedder: Embedder) -> VectorSearch:
