@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests import servers
 from tests.faults.places import TEMPLATES, Place
+from tests.faults.proxy import Proxy
 from tests.stores.schemas import drop_schema
 
 
@@ -22,3 +24,13 @@ def place(request: pytest.FixtureRequest, engine: str, tmp_path: Path) -> Iterat
     yield Place(template, ports, tmp_path, name)
     if "postgres" in needed:
         drop_schema(servers.of_run(request, "postgres"), name)
+
+
+@pytest.fixture
+def proxies(place: Place) -> Iterator[dict[str, Proxy]]:
+    """One before each server."""
+    with ExitStack() as stack:
+        made = {name: Proxy(port) for name, port in place.ports.items()}
+        for proxy in made.values():
+            stack.callback(proxy.close)
+        yield made

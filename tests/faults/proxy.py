@@ -19,7 +19,7 @@ RESET = struct.pack("ii", 1, 0)
 class Proxy:
     """A port of the loopback that leads to another one, on as many connections as come.
 
-    passed   bytes that went through, by side. cuts: how often `cut_after` came to pass.
+    passed   bytes that went through, by side. cuts: how often `cut_after` came to pass. taken: connections that came.
     """
 
     def __init__(self, target: int) -> None:
@@ -27,7 +27,7 @@ class Proxy:
         self._lock = threading.Lock()
         self._pairs: set[tuple[socket.socket, socket.socket]] = set()
         self.passed: dict[Side, int] = {"up": 0, "down": 0}
-        self.cuts = 0
+        self.cuts = self.taken = 0
         self.mend()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -74,6 +74,7 @@ class Proxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            self.taken += 1
             if self._refuses:
                 _reset(client)
                 continue

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
@@ -16,16 +15,6 @@ from tests.faults.places import SERVED, Place
 from tests.faults.proxy import Proxy, Side
 
 SIDES: tuple[Side, ...] = ("up", "down")
-
-
-@pytest.fixture
-def proxies(place: Place) -> Iterator[dict[str, Proxy]]:
-    """One before each server."""
-    with ExitStack() as stack:
-        made = {name: Proxy(port) for name, port in place.ports.items()}
-        for proxy in made.values():
-            stack.callback(proxy.close)
-        yield made
 
 
 def cut_places(proxy: Proxy, side: Side, passed: int, wanted: int) -> Iterator[int]:
@@ -62,8 +51,8 @@ def play(place: Place, proxies: dict[str, Proxy], wanted: int, seed: int) -> Non
 
 
 @pytest.mark.parametrize("engine", SERVED)
-def test_a_deed_cut_in_40_places_is_done_once(place: Place, proxies: dict[str, Proxy]) -> None:
-    play(place, proxies, 20, seed=3)
+def test_a_deed_cut_in_80_places_is_done_once(place: Place, proxies: dict[str, Proxy]) -> None:
+    play(place, proxies, 40, seed=3)
 
 
 @pytest.mark.long

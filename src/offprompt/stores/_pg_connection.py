@@ -6,6 +6,7 @@ The one file that imports psycopg.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import secrets
 import time
@@ -93,7 +94,8 @@ def connect(address: Address, *, answer_s: float, relaxed: bool) -> Connection:
     answer_s  seconds for a statement, and for a lock. relaxed: a commit does not wait for the disk.
     Raises    UsageError for options that are not libpq's; psycopg's Error if there is no connection.
     """
-    given: dict[str, Any] = {"connect_timeout": CONNECT_S, "application_name": "offprompt", "client_encoding": "UTF8"}
+    connect_s = math.ceil(min(CONNECT_S, answer_s))
+    given: dict[str, Any] = {"connect_timeout": connect_s, "application_name": "offprompt", "client_encoding": "UTF8"}
     given |= _options(address)
     connection = Connection.connect(**given, autocommit=True)
     try:

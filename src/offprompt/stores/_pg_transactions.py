@@ -172,7 +172,7 @@ class Database:
         started, pause, tries = time.monotonic(), FIRST_WAIT_S, 0
         absent_since: float | None = None
         while True:
-            tries += 1
+            tries, asked = tries + 1, time.monotonic()
             connection: Connection | None = None
             try:
                 with self._pool.lent() as connection:
@@ -180,7 +180,7 @@ class Database:
             except Error as exc:
                 now = time.monotonic()
                 if connection is None:
-                    absent_since = absent_since if absent_since is not None else now
+                    absent_since = absent_since if absent_since is not None else asked
                     waited, limit = now - absent_since, self._timeout_s if pending else min(ABSENT_S, self._timeout_s)
                     if not may_come_back(exc) or waited > limit:
                         self._fail(exc, pending)
