@@ -26,7 +26,8 @@ def unpack(data: bytes) -> Content | None:
     packed = unpack_content(data)
     if packed is None:
         return None
-    return Content(packed.terms, packed.times, packed.words, packed.asks, vector_of(packed))
+    terms, times, words, asks, _ = packed
+    return Content(terms, times, words, asks, vector_of(packed))
 
 
 def vector_of(packed: Packed) -> np.ndarray[tuple[int, ...], np.dtype[np.float16]] | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from offprompt.errors import BackendError
 
@@ -15,8 +14,7 @@ _HEAD: Final = struct.Struct("<BBHIIQ")
 _SEPARATOR: Final = "\n"  # no term holds white space
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(NamedTuple):
     """A text as it is indexed.
 
     terms    each once. times: how often each is there, uint16, little endian. words: a number for its normalised text.

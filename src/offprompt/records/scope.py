@@ -78,8 +78,10 @@ class Scope:
 
     def __post_init__(self) -> None:
         given = (self.app, self.user, self.agent, self.session)
-        is_text = all(value is None or type(value) is str for value in given)  # others may not be hashable
-        clean = (_known if is_text else _clean)(*given, shared=self.shared)
+        try:
+            clean = _known(*given, shared=self.shared)
+        except TypeError:  # not hashable, so no text
+            clean = _clean(*given, shared=self.shared)
         if clean != given:
             for kind, value in zip(("app", *SCOPE_IDS), clean, strict=True):
                 object.__setattr__(self, kind, value)
