@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from offprompt.bootstrap import config_file
+from offprompt.cli import bench_load
 from offprompt.cli.call import Call, command
 from offprompt.cli.render import table
 from offprompt.config import load_settings
@@ -126,4 +127,5 @@ def _count(result: Result, category: str | None) -> int:
 
 def mount(app: typer.Typer) -> None:
     """Put the commands into the program."""
+    bench_load.mount(bench)
     app.add_typer(bench)
