@@ -89,7 +89,7 @@ def slot_json(slot: Slot) -> dict[str, Any]:
         "locked": slot.locked,
         "allow": [place_json(place) for place in slot.allow],
         "scope": scope_json(slot.scope),
-    }
+    } | ({"spooled": True} if slot.spooled else {})
 
 
 def place_json(place: Place) -> dict[str, str]:

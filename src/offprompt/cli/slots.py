@@ -61,6 +61,8 @@ def write(
         f"{call.say('stored')}: {slot.name}, {call.say('version')} {slot.version}, {slot.policy}, "
         f"{slot.bytes:,} {call.say('bytes')}"
     )
+    if slot.spooled:
+        line = f"{call.say('spooled')}: {slot.name}; {call.say('the store did not take it in time; it is done later')}"
     call.put({"slot": slot_json(slot)}, line)
 
 

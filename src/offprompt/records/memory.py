@@ -18,8 +18,9 @@ MemoryState: TypeAlias = Literal["live", "superseded", "archived", "forgotten"]
 Precision: TypeAlias = Literal["", "year", "month", "week", "day", "minute"]
 """How exactly `event_at` is known; empty: the time at which it was said stands for it."""
 
-AddOutcome: TypeAlias = Literal["added", "merged", "superseded", "refused", "pending"]
-"""`merged`: into one that says the same. `superseded`: stored, but something newer stands. `pending`: no vector yet."""
+AddOutcome: TypeAlias = Literal["added", "merged", "superseded", "refused", "pending", "spooled"]
+"""`merged`: into one that says the same. `superseded`: stored, but something newer stands. `pending`: no vector yet.
+`spooled`: the store did not take it in time; it waits on this machine until it does."""
 
 MEMORY_KINDS: Final = ("fact", "episode", "passage")
 MEMORY_STATES: Final = ("live", "superseded", "archived", "forgotten")

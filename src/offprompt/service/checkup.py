@@ -6,20 +6,22 @@ from offprompt.protocols import Store
 from offprompt.records import Finding
 from offprompt.service.copying import unfinished
 from offprompt.service.maintenance import Report, doctor
+from offprompt.service.model_findings import model_findings
 from offprompt.service.offprompt import Parts
 from offprompt.service.worker import worker_findings
 
 
 def checkup(parts: Parts, *, fix: bool = False) -> Report:
     """Look at the engines of an opened memory, at their index, at a copy that is not finished, at the worker's
-    runs, at turns that a language model is to read.
+    runs, at turns that a language model is to read, at what models for memory took today.
 
     fix      mend the rights of the store's own files, and bring a vector index outside in step with the store.
     """
     engines = [parts.main] if parts.slots is parts.main else [parts.main, parts.slots]
     found = [one for engine in engines for one in doctor(engine, fix=fix).findings]
+    found += parts.spool.findings() if parts.spool is not None else []
     found += [*_copy(parts.main), *_vectors(parts, fix=fix), *worker_findings(parts.main, parts.clock.now())]
-    found += _extraction(parts)
+    found += [*_extraction(parts), *model_findings(parts.sessions, parts.clock)]
     return Report.of(found)
 
 

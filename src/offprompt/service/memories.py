@@ -263,6 +263,7 @@ class Memories:
         Profile  what rules put into it from them is hidden too. One that is not there is no error.
         Raises   ConflictError if a tool's output asks to forget what the user said.
         """
+        self._kit.slots.make_way()
         count = 0
         for scope, own in self._families(ids).items():
             count += apply(self._kit.memories, ForgetMemories(scope, _ids(own), actor, trust))
@@ -285,6 +286,7 @@ class Memories:
         ids      their parts of the profile go too. None: all of the scope, and its slots stay; `clear` removes both.
         """
         checked_choice("within", within, ("exact", "subtree"))
+        self._kit.slots.make_way()
         if not ids:
             return apply(self._kit.memories, EraseMemories(self.scope, None, within, actor))
         families = self._families(ids)

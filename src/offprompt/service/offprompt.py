@@ -23,6 +23,7 @@ from offprompt.service.session import Session
 from offprompt.service.session_kit import Capture, Derive, HistoryPolicy, SessionKit, SessionOptions
 from offprompt.service.slot_writer import Kit
 from offprompt.service.slots import Slots
+from offprompt.service.spooling import Spool
 from offprompt.service.values import checked_count, checked_tools
 from offprompt.wire.prices import PriceSheet
 from offprompt.wire.shapes import Wire
@@ -37,7 +38,7 @@ class Parts:
 
     main     the engine of memories, sessions and all the rest. slots: that of the slots, the same one or another.
     url      as it was given, without passwords. place: the same from whatever folder, and without the vectors' engine.
-    coordinator  what processes that use these engines agree on.
+    coordinator  what processes that use these engines agree on. spool: writes that wait; None: none is kept.
     """
 
     slots: SlotStore
@@ -51,6 +52,7 @@ class Parts:
     url: str
     place: str
     coordinator: Coordinator
+    spool: Spool | None = None
     watches: LeakWatches = field(default_factory=LeakWatches)
 
     @property
@@ -70,7 +72,7 @@ class BoundScope:
     def __init__(self, parts: Parts, scope: Scope) -> None:
         self._parts = parts
         self.scope = scope
-        self.slots = Slots(Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings), scope)
+        self.slots = Slots(Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings, parts.spool), scope)
         self.write = self.slots.write
         self.read = self.slots.read
 
@@ -192,6 +194,8 @@ class BoundScope:
         """
         parts, counts = self._parts, {"slots": 0, "memories": 0, "sessions": 0}
         for scope in with_aliases(parts.memories.store, self.scope):
+            if parts.spool is not None:
+                parts.spool.drop(scope)
             counts["slots"] += run(parts.slots, EraseSlots(scope, None, "subtree"))
             if not scope.session:
                 counts["memories"] += apply(parts.memories.store, EraseMemories(scope, within="subtree"))

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import msgspec
+
 from offprompt.recall.derive.deriving import derive
 from offprompt.recall.derive.records import Derived, Turn
 from offprompt.recall.duplicates import normalised
@@ -15,6 +17,7 @@ from offprompt.service.indexing import index_texts
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.near_duplicates import near_duplicates
 from offprompt.service.profile import ProfileWriter
+from offprompt.service.spooling import Spooled
 
 MESSAGE: Final = "message"
 """The member of a memory's metadata that names the session's message it was made of: its handle is `@` and that."""
@@ -87,8 +90,33 @@ class Rememberer:
     def store(self, said: Sequence[Said], marks: Marks) -> list[Remembered]:
         """What became of each text, in order, each followed by what rules derived from it.
 
+        Spooled  with the setting `write_deadline_s`, what the store does not take in time waits on this machine.
         Raises   LimitError, UsageError, ConflictError; then nothing is stored.
         """
+        spool = self._kit.slots.spool
+        if spool is None or not spool.is_on:
+            return self.store_now(said, marks)
+        at = self._kit.clock.now()
+
+        def named(key: str) -> list[Said]:
+            return [replace(one, op_key=one.op_key or f"{key}/{number}") for number, one in enumerate(said)]
+
+        def kept(key: str) -> Spooled:
+            clean = [self._clean(replace(one, at=one.at or at)) for one in named(key)]
+            what = {"said": msgspec.to_builtins(clean), "marks": msgspec.to_builtins(marks)}
+            return Spooled(key, at, "remember", self.scope, what)
+
+        done = spool.attempt(lambda key: self.store_now(named(key), marks), kept)
+        if not isinstance(done, Spooled):
+            return done
+        why = "the store did not take it in time; it waits on this machine"
+        return [Remembered("spooled", one.kind, "", self._clean(one).text, why=why) for one in said]
+
+    def _clean(self, one: Said) -> Said:
+        return replace(one, text=self._kit.redacted(one.text)[0], asked=self._kit.redacted(one.asked)[0])
+
+    def store_now(self, said: Sequence[Said], marks: Marks) -> list[Remembered]:
+        """`store`, or a BackendError if the store does not take it."""
         now = self._kit.clock.now()
         clean = [(replace(one, text=text), taken) for one in said for text, taken in [self._kit.redacted(one.text)]]
         turns = [

@@ -30,6 +30,7 @@ from offprompt.records import (
     text_of,
 )
 from offprompt.service.policies import Chosen, choose_policy, is_profile
+from offprompt.service.spooling import Spool
 from offprompt.service.values import pieces
 from offprompt.wire.schema import check_schema
 
@@ -46,12 +47,21 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """What the services share: one store, one clock, one tokenizer, the settings."""
+    """What the services share: one store, one clock, one tokenizer, the settings; spool: None: no write is kept."""
 
     slots: SlotStore
     clock: Clock
     tokenizer: Tokenizer
     settings: Settings
+    spool: Spool | None = None
+
+    def make_way(self) -> None:
+        """Do the writes that wait, before what must not come before them.
+
+        Raises   BackendError if the store does not take them yet.
+        """
+        if self.spool is not None:
+            self.spool.make_way()
 
     @property
     def limits(self) -> SlotLimits:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from offprompt.errors import NotFoundError, UsageError
+from offprompt.errors import BackendError, NotFoundError, UsageError
 from offprompt.protocols import run
 from offprompt.records import (
     DEFAULT,
@@ -33,6 +34,8 @@ from offprompt.records import (
 from offprompt.service.guards import Guards
 from offprompt.service.ranking import rank, rank_score
 from offprompt.service.slot_writer import SlotWriter, Writer, check_no_part, find_hidden, part_names
+from offprompt.service.spooled_writes import spooled_slot, told_slot
+from offprompt.service.spooling import Spooled
 from offprompt.service.values import checked_count, checked_options, checked_query, checked_tags, checked_value
 
 MISSING: Final = object()
@@ -68,10 +71,21 @@ class Slots(Guards):
         policy      what the model sees of it; None: what it has, else chosen from the value (the event says why).
         if_version  the version that must be current, 0 for "not there yet".
         schema      a JSON Schema that this and all later values must fit; None keeps it.
+        Spooled     with the setting `write_deadline_s`, what the store does not take in time waits on this machine, and
+                    the slot returned is `spooled`; not with if_version, whose answer the caller needs.
         Raises      NameInvalidError, LimitError, ConflictError, SchemaError, UsageError; then nothing is changed.
         """
         options = checked_options(str(name), ttl_s, tags, importance, policy, if_version, schema)
-        return self.write_as(Writer(), name, value, split=split, schema=schema, policy=policy, **options)
+        given: dict[str, Any] = {"split": split, "schema": schema, "policy": policy, **options}
+        spool = self._kit.spool
+        if spool is None or if_version is not None:
+            return self.write_as(Writer(), name, value, **given)
+        own, at = (clean_name(name), checked_value(name, value)), self._kit.clock.now()
+        done = spool.attempt(
+            lambda key: self.write_as(Writer(op_key=key), name, value, **given),
+            lambda key: spooled_slot(key, at, self.scope, *own, given),
+        )
+        return told_slot(done) if isinstance(done, Spooled) else done
 
     def write_as(
         self,
@@ -136,6 +150,7 @@ class Slots(Guards):
                  version differs, the trust is lower, or the writer is the model and the name locked.
         """
         writer = writer or Writer()
+        self._kit.make_way()
         slot = self._find(clean_name(name))
         if slot is None:
             raise self._nothing(name)
@@ -222,6 +237,7 @@ class Slots(Guards):
         """
         if within not in ("exact", "subtree"):
             raise UsageError(f"within={within!r}: it is exact or subtree")
+        self._kit.make_way()
         chosen: list[str] = []
         for name in [clean_name(name) for name in names]:
             check_no_part(self._kit.slots, self.scope, name)
@@ -250,5 +266,7 @@ class Slots(Guards):
         return NotFoundError(f"no slot {name!r} in scope {self.scope}; {hint}", name=name, alike=alike)
 
     def _log(self, op: str, name: str, actor: str, outcome: str) -> None:
+        """Log a refusal; a store that takes no event hides not why."""
         event = Event(self._kit.clock.now(), self.scope, op, actor, name, outcome=outcome)
-        run(self._kit.slots, LogEvents((event,)))
+        with contextlib.suppress(BackendError):
+            run(self._kit.slots, LogEvents((event,)))

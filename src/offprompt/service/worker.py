@@ -139,6 +139,18 @@ def _sweep(parts: Parts) -> Iterator[int]:
     yield swept.slots + swept.memories + swept.sessions
 
 
+def _spool(parts: Parts) -> Iterator[int]:
+    """Do the writes of this machine that wait."""
+    if parts.spool is None:
+        return
+    replayed = parts.spool.replay()
+    yield replayed.done
+    if replayed.left:
+        raise BackendError(
+            f"{replayed.left:,} spooled writes wait on: the store does not take them; see offprompt doctor"
+        )
+
+
 def _events(parts: Parts) -> Iterator[int]:
     if isinstance(parts.slots, MovesEvents):
         yield parts.slots.move_events()
@@ -203,6 +215,7 @@ def _active_at(memory: Memory) -> float:
 
 
 JOBS: Final[Mapping[str, Callable[[Parts], Iterator[int]]]] = {
+    "spool": _spool,
     "sweep": _sweep,
     "archive": _archive,
     "events": _events,
