@@ -45,7 +45,7 @@ class TaskResult:
     """What became of a task; its session, and with it the whole trace, is in the scope of `user`.
 
     texts      the answers, one a turn, as far as it came. tools: names of the calls that ran, and whether well.
-    tries      how often it was begun; tokens, requests and price are those of all tries, where the ledger has them.
+    tries      how often it was begun; tokens, price and requests are those of all tries, as far as they were answered.
     kind       of the failure: an error's class, of a model's its trouble, or `rounds`, `time`, `empty`, `task`.
     """
 

@@ -154,6 +154,7 @@ def summary(tasks: Sequence[Task], lines: Iterable[Mapping[str, Any]]) -> Summar
     own = [line for line in lines if line.get("task_id") in ids]
     last = {str(line["task_id"]): line for line in own}
     failed = [line for line in last.values() if not line.get("ok")]
+    kinds = Counter(str(line.get("kind")) for line in failed)
     prices: dict[str, float] = {}
     for line in own:
         for currency, price in (as_dict(line.get("prices")) or {}).items():
@@ -163,7 +164,7 @@ def summary(tasks: Sequence[Task], lines: Iterable[Mapping[str, Any]]) -> Summar
         len(last) - len(failed),
         len(failed),
         len(ids) - len(last),
-        dict(Counter(str(line.get("kind")) for line in failed).most_common()),
+        dict(sorted(kinds.items(), key=lambda each: (-each[1], each[0]))),
         *(sum(line.get(name, 0) for line in own) for name in ("requests", "tokens_in", "tokens_out")),
         prices=prices,
         unpriced=sum(line.get("unpriced", 0) for line in own),
