@@ -36,7 +36,7 @@ def test_a_store_is_filled_once_and_measured(run: Run, url: str) -> None:
     assert set(document["writes"]) == {"remember", "write", "bare"}
     assert all(rate > 0 for rate in document["writes"].values())
     with offprompt.open(url, create=False) as memory:
-        counts = [len(memory.scope(user=user_of(rank)).memories.list()) for rank in range(20)]
+        counts = [len(memory.scope(user=user_of(rank)).memories.list(limit=1000)) for rank in range(20)]
         mixed = {one["what"]: one["calls"] for one in document["mixed"]}
         # What the mixed clients remembered came on top.
         assert 600 <= sum(counts) <= 600 + mixed.get("remember", 0)
