@@ -14,10 +14,13 @@ import pytest
 
 from offprompt.errors import BackendError
 from offprompt.protocols import run
-from offprompt.records import EraseSlots, ForgetSlot, Scope, SlotLimits
+from offprompt.records import EraseSlots, Event, ForgetSlot, Scope, SlotLimits
+from offprompt.stores._redis_connection import Stale
+from offprompt.stores._redis_scripts import COMMIT
+from offprompt.stores._redis_step import RedisStep
 from offprompt.stores.redis import RedisStore
 from offprompt.testing import MovedClock
-from offprompt.testing.kit import history, names_of, put, value_of
+from offprompt.testing.kit import ALICE, history, names_of, put, value_of
 from tests import servers
 from tests.servers import redis_url
 
@@ -101,8 +104,7 @@ def test_a_write_whose_connection_breaks_is_done_once(
     store.close()
 
 
-def test_a_commit_that_was_given_up_is_never_done(store: RedisStore, clock: MovedClock, url: str) -> None:
-    put(store, "a", 1)
+def test_a_commit_that_was_given_up_is_never_done(store: RedisStore) -> None:
     server: Any = store._server
     late: list[Any] = []
     send = server._send
@@ -114,13 +116,14 @@ def test_a_commit_that_was_given_up_is_never_done(store: RedisStore, clock: Move
         return send(*command)
 
     server._send = lose
-    assert put(store, "a", 2).version == 2
-    server._send = send
+    step = RedisStep(server, store._keys)
+    step.events.append(Event(5.0, ALICE, "slot.write"))
+    with pytest.raises(Stale):
+        step.commit()
     # The server gets what was on its way only now.
-    assert send(*late[0]) == b"void"
-    other = RedisStore(url, clock=clock)
-    assert ([version.value for version in history(other, "a")], len(other.events())) == ([1, 2], 2)
-    other.close()
+    server._send = send
+    assert send("EVAL", COMMIT.text, *late[0][2:]) == b"void"
+    assert store.events() == []
 
 
 def test_an_outcome_that_cannot_be_known_is_said(store: RedisStore) -> None:
