@@ -12,7 +12,7 @@ from offprompt.cli.call import Call, command
 from offprompt.cli.render import scope_json
 from offprompt.cli.trace import no_session
 from offprompt.errors import BackendError, NotFoundError
-from offprompt.service.audit import Audit, SessionAudit, Totals
+from offprompt.service.audit import Audit, MemoryCalls, SessionAudit, Totals
 from offprompt.service.audit import audit as audit_sessions
 from offprompt.service.comparison import Comparison
 
@@ -29,18 +29,19 @@ def audit(
     with call.memory() as memory:
         scope = call.scope_of(memory).scope if call.scoped else None
         found = audit_sessions(memory.parts, scope, verify=verify, diagnosis=diagnose)
-        if not found.sessions and call.options.session is not None:
+        if not (found.sessions or found.for_memory) and call.options.session is not None:
             raise no_session(call, memory, call.options.session)
         nothing = call.nothing_in(memory)
-    if not found.sessions and scope is not None:
+    if not (found.sessions or found.for_memory) and scope is not None:
         raise NotFoundError(f"no session in scope {scope}; list those of all: offprompt sessions")
-    text = audit_text(found, call.lang, diagnosed=diagnose) if found.sessions else nothing
+    text = audit_text(found, call.lang, diagnosed=diagnose) if found.sessions or found.for_memory else nothing
     call.put(_audit_json(found, call), text)
     if found.broken:
         scope, broken = found.broken[0]
         raise BackendError(
             f"the ledger of {scope} is not as it was written: {broken_line('en', broken)}; "
-            f"{len(found.broken)} of {len(found.sessions)} ledgers are broken; compare with a backup of the store"
+            f"{len(found.broken)} of {len(found.sessions) + len(found.for_memory)} ledgers are broken; "
+            "compare with a backup of the store"
         )
     if found.leaks:
         raise typer.Exit(FAULTS)
@@ -52,10 +53,19 @@ def _audit_json(found: Audit, call: Call) -> dict[str, Any]:
             {"scope": scope_json(leak.scope), "request": leak.seq, "turn": leak.turn, "names": list(leak.names)}
             for leak in found.leaks
         ],
-        "model_calls_for_memory": 0,
+        "model_calls_for_memory": sum(found.calls.values()),
+        "for_memory": [_for_memory_json(one) for one in found.for_memory],
         "totals": _totals_json(found.totals),
         "sessions": [_session_json(one, call) for one in found.sessions],
     }
+
+
+def _for_memory_json(one: MemoryCalls) -> dict[str, Any]:
+    document = {"scope": scope_json(one.scope), **msgspec.to_builtins(one.spent)}
+    if one.verified:
+        broken = None if one.broken is None else msgspec.to_builtins(one.broken)
+        document["ledger"] = {"entries": one.entries, "whole": one.broken is None, "broken": broken}
+    return document
 
 
 def _session_json(one: SessionAudit, call: Call) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from offprompt.service.audit import Audit, Leak, SessionAudit, Totals
+from offprompt.service.audit import Audit, Leak, MemoryCalls, SessionAudit, Totals
 from offprompt.service.comparison import Comparison
 from offprompt.service.diagnosis import Diagnosis
 from offprompt.service.ledger_check import Broken
@@ -76,7 +76,25 @@ def audit_text(found: Audit, lang: Lang, *, diagnosed: bool) -> str:
         lines += ["", *_session(one, lang, diagnosed=diagnosed)]
     if len(found.sessions) > 1:
         lines += ["", line(lang, "total", sessions=len(found.sessions)), *_indent(_totals(found.totals, lang))]
-    return "\n".join([*lines, "", *_kept(found, lang)]).lstrip("\n")
+    for one in found.for_memory:
+        lines += ["", *_for_memory(one, lang)]
+    kept = _kept(found, lang) if found.sessions else [_no_calls(found, lang)]
+    return "\n".join([*lines, "", *kept]).lstrip("\n")
+
+
+def _for_memory(one: MemoryCalls, lang: Lang) -> list[str]:
+    """What models took for memory in one scope on one day."""
+    spent = one.spent
+    calls = ", ".join(f"{purpose} {count:,}" for purpose, count in sorted(spent.calls.items()))
+    prices = ", ".join(money(lang, price, currency) for currency, price in spent.prices.items()) or "-"
+    lines = [line(lang, "for_memory", calls=calls or "-", tokens=spent.tokens, price=prices)]
+    lines += [line(lang, "calls_failed", failed=spent.failed)] if spent.failed else []
+    lines += [line(lang, "budget_spent")] if spent.refused else []
+    if one.broken is not None:
+        lines.append(broken_line(lang, one.broken))
+    elif one.verified:
+        lines.append(line(lang, "whole", count=one.entries))
+    return [str(one.scope), *_indent(lines)]
 
 
 def _leaks(leaks: Sequence[Leak], lang: Lang) -> list[str]:
@@ -153,8 +171,13 @@ def _kept(found: Audit, lang: Lang) -> list[str]:
         lines.append(line(lang, "inline", inlined=totals.inlined))
     if totals.carded:
         lines.append(line(lang, "card", carded=totals.carded, tokens=totals.card_tokens))
-    lines.append(line(lang, "a", rounds=totals.memory_rounds))
-    return [*lines, _saved(totals.comparison, lang)]
+    return [*lines, _no_calls(found, lang), _saved(totals.comparison, lang)]
+
+
+def _no_calls(found: Audit, lang: Lang) -> str:
+    """Whether models were asked for memory."""
+    calls = sum(found.calls.values())
+    return line(lang, "a_calls" if calls else "a", rounds=found.totals.memory_rounds, count=calls)
 
 
 def _saved(one: Comparison, lang: Lang) -> str:

@@ -13,6 +13,7 @@ from offprompt.service.accounting import digester
 from offprompt.service.comparison import Comparison, compare
 from offprompt.service.diagnosis import Diagnosis, diagnose
 from offprompt.service.ledger_check import Broken, verify_ledger
+from offprompt.service.model_calls import SESSIONS, Spent, spent_in
 from offprompt.service.offprompt import Parts
 from offprompt.service.stored_session import StoredSession, read_session
 from offprompt.wire.head import INLINE
@@ -136,11 +137,28 @@ class SessionAudit:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryCalls:
+    """What models took for memory in a scope on a day. entries, verified, broken: as of a session."""
+
+    scope: Scope
+    spent: Spent
+    entries: int
+    verified: bool = False
+    broken: Broken | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Audit:
-    """Sessions audited, and their sums."""
+    """Sessions audited, and their sums; beside them the calls of models that were made for memory."""
 
     sessions: tuple[SessionAudit, ...]
     totals: Totals
+    for_memory: tuple[MemoryCalls, ...] = ()
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """The calls of models for memory, by purpose."""
+        return dict(sum((Counter(one.spent.calls) for one in self.for_memory), Counter[str]()))
 
     @property
     def leaks(self) -> list[Leak]:
@@ -150,7 +168,7 @@ class Audit:
     @property
     def broken(self) -> list[tuple[Scope, Broken]]:
         """The ledgers that are not as they were written."""
-        return [(one.scope, one.broken) for one in self.sessions if one.broken is not None]
+        return [(one.scope, one.broken) for one in (*self.sessions, *self.for_memory) if one.broken is not None]
 
 
 def audit(parts: Parts, scope: Scope | None = None, *, verify: bool = False, diagnosis: bool = False) -> Audit:
@@ -160,14 +178,20 @@ def audit(parts: Parts, scope: Scope | None = None, *, verify: bool = False, dia
     Changes    nothing; values are read to be counted and are not in what is returned.
     """
     found: list[SessionAudit] = []
+    for_memory: list[MemoryCalls] = []
     for record in parts.sessions.sessions(scope):
-        session = read_session(parts.sessions, record)
-        one = _audit_session(parts, session, diagnosis=diagnosis)
+        ours = (record.scope.session or "").startswith(SESSIONS)
+        session = None if ours else read_session(parts.sessions, record)
+        broken = None
         if verify:
-            digest = digester(parts.sessions.digest_key(record.scope))
-            one = replace(one, verified=True, broken=verify_ledger(record, session.ledger, digest))
-        found.append(one)
-    return Audit(tuple(found), sum((one.totals for one in found), Totals()))
+            ledger = parts.sessions.ledger(record.scope) if session is None else session.ledger
+            broken = verify_ledger(record, ledger, digester(parts.sessions.digest_key(record.scope)))
+        if session is None:
+            for_memory.append(MemoryCalls(record.scope, spent_in(record), record.requests, verify, broken))
+        else:
+            one = _audit_session(parts, session, diagnosis=diagnosis)
+            found.append(replace(one, verified=verify, broken=broken))
+    return Audit(tuple(found), sum((one.totals for one in found), Totals()), tuple(for_memory))
 
 
 def _audit_session(parts: Parts, session: StoredSession, *, diagnosis: bool) -> SessionAudit:
