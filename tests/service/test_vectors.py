@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from offprompt.config import Settings
 from offprompt.errors import BackendError
 from offprompt.protocols import Embedder, MemoryStore, VectorIndex, apply
-from offprompt.records import QueueVectors, Recalled, Scope, Sought, VectorEntry, WaitingVectors
+from offprompt.records import JoinUsers, QueueVectors, Recalled, Scope, Sought, VectorEntry, WaitingVectors
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.offprompt import Offprompt
 from offprompt.service.reindexing import reindex
@@ -298,6 +298,32 @@ def test_facts_about_something_are_asked_for_as_they_are_now(clock: MovedClock) 
             check(found, right)
     memory.memories.erase()
     assert memory.memories.recall("where do I live?").hits == ()
+
+
+def test_an_index_that_is_behind_shows_a_very_large_scope_nothing_of_others(clock: MovedClock) -> None:
+    memory = Memory(clock, words=True, exact_scope=5)
+    memory.say(*SAID)
+    memory.index.is_off = True
+    apply(memory.engine, JoinUsers("default", "a", "bob"))
+    memory.say(*SAID)
+    memory.index.is_off = False
+    clock.move(REST_S)
+    mine = {one.memory_id for one in memory.memories.list(limit=100)}
+    for question in ASKED:
+        found = memory.memories.recall(question, floor=0.0, top_k=100)
+        assert {hit.memory_id for hit in found} <= mine
+
+
+def test_what_the_index_was_not_told_is_found_by_meaning_in_a_very_large_scope(clock: MovedClock) -> None:
+    memory = Memory(clock, words=True, exact_scope=5)
+    memory.say(*SAID)
+    memory.index.is_off = True
+    memory.say("elbow thing")
+    memory.index.is_off = False
+    clock.move(REST_S)
+    found = memory.memories.recall("below night", explain=True)  # the same letters, no word of it
+    assert found[0].text == "elbow thing"
+    assert found[0].parts.get("keyword", 0) == 0
 
 
 def test_filters_are_exact_in_a_very_large_scope(clock: MovedClock) -> None:

@@ -77,8 +77,8 @@ def best_of(
     """The memories of a very large scope that may answer the question, and the query over them.
 
     Which    those that lie closest, those that hold most of its words, facts that it asks for by what they are about,
-             and the turns beside them. Their vectors and the scope's word statistics are the true ones; how much of
-             the question a session holds is told from these turns alone.
+             what the index may not know yet, and the turns beside them. Their vectors and the scope's word statistics
+             are the true ones; how much of the question a session holds is told from these turns alone.
     Returns  also why none were looked for by closeness; empty if some were.
     Cost     O(candidates), whatever the scope holds, and O(facts with an attribute), loaded when the scope changed.
     """
@@ -90,16 +90,25 @@ def best_of(
     topics = Topics()
     for memory in about:
         topics.add(memory)
-    ids = dict.fromkeys([*near, *hits.ids, *topics.asked(query.text)])
+    behind = () if link is None else link.behind(scope.app)[:CANDIDATES]
+    ids = dict.fromkeys([*near, *hits.ids, *topics.asked(query.text), *behind])
     pairs = apply(kit.memories, LoadMemories(scope.app, tuple(ids)))
     turns = [memory.memory_id for memory, _ in pairs if memory.kind == "episode"]
     words = None if link is None else link.words
     beside = words.beside(scope.app, turns) if words is not None and turns else ()
     pairs += apply(kit.memories, LoadMemories(scope.app, beside)) if beside else []
-    made = kit.index.made([pair for pair in pairs if pair[0].state == "live"])
+    # An index that is behind may name what is another's by now.
+    own = [pair for pair in pairs if pair[0].state == "live" and _is_in(pair[0].scope, scope, within)]
+    made = kit.index.made(own)
     made.topics = topics
     made.memories = {memory.memory_id: memory for memory in about} | made.memories
     return made, replace(query, of_scope=hits), f"searched by words alone: {why}" if why else ""
+
+
+def _is_in(place: Scope, scope: Scope, within: Within) -> bool:
+    if within == "subtree":
+        return scope.holds(place)
+    return place in (scope.inherited() if within == "inherit" else (scope,))
 
 
 def _is_over(memory: Memory, now: float) -> bool:
