@@ -39,9 +39,9 @@ class MemoryIds:
         """`m_` and 26 letters and digits."""
         with self._lock:
             drawn = max(int(now * 1000), 0) << _RANDOM_BITS | int.from_bytes(os.urandom(_RANDOM_BITS // 8), "big")
-            if drawn >> _RANDOM_BITS == self._last >> _RANDOM_BITS and drawn <= self._last:
+            if drawn <= self._last:
                 drawn = self._last + 1
-            self._last = max(self._last, drawn)
+            self._last = drawn
         return "m_" + "".join(_LETTERS[drawn >> 5 * place & 31] for place in range(25, -1, -1))
 
 
