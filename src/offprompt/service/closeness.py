@@ -44,12 +44,12 @@ def sought_of(query: Query, scope: Scope, within: Within) -> Sought:
 
 
 def with_cosines(kit: MemoryKit, query: Query, scope: Scope, within: Within) -> Close:
-    """The query with the cosines of what lies closest, where an index outside knows them; else as it is.
+    """The query with the cosines of what lies closest, where an index is asked for those of kept scopes; else as it is.
 
     Raises   UsageError if the index is of another dimension than the embedder.
     """
     link = kit.vectors
-    if link is None or link.outside is None or query.vector is None:
+    if link is None or link.words is not None or query.vector is None:
         return Close(query)
     behind = frozenset(link.behind(scope.app))
     cosines, why = link.nearest(query.vector, sought_of(query, scope, within))

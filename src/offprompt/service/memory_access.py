@@ -81,7 +81,7 @@ class MemoryAccess:
                     embedder,
                     tuple(self._redactors()),
                     self._slots,
-                    IndexCache(embedder, vectors=vectors is None or vectors.outside is None),
+                    IndexCache(embedder, vectors=vectors is None or vectors.words is not None),
                     Uses(self.store, clock),
                     vectors,
                     models=self.models,

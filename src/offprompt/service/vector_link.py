@@ -18,7 +18,7 @@ from offprompt.records.packed import unpack_content
 from offprompt.service.indexing import has_vector
 
 CANDIDATES: Final = 1000
-"""Memories of a scope whose cosine is asked for; all others count as unrelated."""
+"""Memories of a loaded scope whose cosine is asked for; all others count as unrelated."""
 
 BATCH: Final = 256
 BATCHES_AFTER_A_WRITE: Final = 4
@@ -71,7 +71,11 @@ class VectorLink:
 
     @property
     def words(self) -> WordIndex | None:
-        """The store, if it finds memories by their words as well."""
+        """The store, if it finds memories by their words as well.
+
+        Then the index is asked for very large scopes only: others are loaded with their vectors, and searched exactly.
+        Else no scope's vectors are loaded: the index has them.
+        """
         return self._store if isinstance(self._store, WordIndex) else None
 
     @property
