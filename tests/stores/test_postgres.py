@@ -6,10 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from offprompt.protocols import MemoryStore, Notes, Portable, SessionStore, SlotStore
+from offprompt.protocols import Checkable, MemoryStore, Notes, Portable, SessionStore, SlotStore, WordIndex
 from offprompt.stores.postgres import PostgresStore
 from offprompt.testing import MovedClock
-from offprompt.testing.suites import MemoryStoreSuite, SessionStoreSuite, SlotStoreSuite, StoreSuite, VectorQueueSuite
+from offprompt.testing.suites import (
+    MemoryStoreSuite,
+    SessionStoreSuite,
+    SlotStoreSuite,
+    StoreSuite,
+    VectorQueueSuite,
+    WordIndexSuite,
+)
 from tests.servers import Server
 from tests.stores.schemas import schema_url
 
@@ -38,6 +45,10 @@ class TestWhole(StoreSuite):
     """Portable and Notes."""
 
 
+class TestWords(WordIndexSuite):
+    """WordIndex."""
+
+
 class TestQueue(VectorQueueSuite):
     """What waits for a vector index outside."""
 
@@ -52,6 +63,6 @@ class TestQueue(VectorQueueSuite):
 def test_it_is_all_its_roles(postgres_server: Server) -> None:
     with schema_url(postgres_server) as url:
         store = PostgresStore(url, clock=MovedClock())
-        for role in (SlotStore, MemoryStore, SessionStore, Portable, Notes):
+        for role in (SlotStore, MemoryStore, SessionStore, Portable, Notes, Checkable, WordIndex):
             assert isinstance(store, role)
         store.close()

@@ -33,6 +33,7 @@ from offprompt.testing.memory_kit import memory_of
 from offprompt.testing.portable_suite import fill
 from offprompt.testing.session_suite import entry_of
 from tests.servers import Server, postgres_url
+from tests.stores.memory_writer import indexed_of
 from tests.stores.schemas import schema_url
 
 QUOTED = 'it"s {a}, b\\'
@@ -121,6 +122,8 @@ def rename(store: PostgresStore, app: str) -> None:
         if table.name == "events":
             rows = [(int(row[0] or 0) + (1000 if app == "b" else 0), *row[1:]) for row in rows]
         store.put_rows(table.name, rows)
+    memory = memory_of(f"words of {app}", Scope(app, user="u"))
+    apply(store, AddMemory(memory, indexed_of(memory.memory_id, memory.text)))
     apply(store, QueueVectors(app, ("m_1",)))
 
 

@@ -18,6 +18,7 @@ from offprompt.records import (
     SweepMemories,
     Unindexed,
 )
+from offprompt.stores import _pg_words as words
 from offprompt.stores._blobs import decode, encode
 from offprompt.stores._pg_connection import Statements
 from offprompt.stores._pg_expected import Expected, ScopeKey
@@ -27,7 +28,7 @@ from offprompt.stores._pg_slots import PgSlots
 from offprompt.stores._rows import memory_of, memory_values
 
 ALIVE: Final = "(m.expires_at IS NULL OR m.expires_at > %s)"
-MEMORY_TABLES: Final = ("memory_index", "memory_versions", "memory_keys", "memories")
+MEMORY_TABLES: Final = ("memory_words", "memory_index", "memory_versions", "memory_keys", "memories")
 _COLUMNS: Final = (
     f"{PLACE}, memory_id, kind, state, state_at, digest, subject, attribute, in_session, happened_at, expires_at, "
     'active_at, revision, record, version, "order"'
@@ -151,6 +152,7 @@ class PgMemories:
 
     def change(self, memory: Memory) -> None:
         self._db.run(_CHANGE, (*self._values(memory), memory.scope.app, memory.memory_id))
+        words.mark(self._db, memory)
 
     def refresh(self, memory: Memory) -> None:
         *_, active_at, revision, record, _, _ = self._values(memory)
@@ -203,6 +205,8 @@ class PgMemories:
 
     def index(self, app: str, indexed: Indexed) -> None:
         self._db.run(_INDEX, (app, indexed.memory_id, indexed.version, indexed.content, indexed.embedder))
+        if (memory := self.load(app, indexed.memory_id)) is not None:
+            words.put(self._db, memory, indexed)
 
     def keep_index(self, memory: Memory) -> None:
         self._db.run(
@@ -211,7 +215,8 @@ class PgMemories:
         )
 
     def unindex(self, memory: Memory) -> None:
-        self._db.run(f"DELETE FROM memory_index WHERE {THE_MEMORY}", (memory.scope.app, memory.memory_id))
+        for table in ("memory_words", "memory_index"):
+            self._db.run(f"DELETE FROM {table} WHERE {THE_MEMORY}", (memory.scope.app, memory.memory_id))
 
     def bump(self, scope: Scope, *, whole: bool = False) -> int:
         self._check(scope)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from offprompt.records import Memory
 from offprompt.records.tables import TABLES, Row, Table
+from offprompt.stores import _pg_words as words
 from offprompt.stores._pg_connection import Statements
 from offprompt.stores._pg_rows import marks
 from offprompt.stores._rows import memory_of
@@ -51,6 +52,10 @@ def put_rows(db: Statements, name: str, rows: Sequence[Row]) -> None:
         f"ON CONFLICT ({_names(table.key)}) DO UPDATE SET ({', '.join(changed)}) = ROW({excluded})",
         [[row[at] for row in whole] for at in range(len(columns))],
     )
+    if name in ("memories", "memory_index"):
+        app, memory_id = (table.columns.index(column) for column in ("app", "memory_id"))
+        for one in {str(row[app]) for row in rows}:
+            words.put_again(db, one, [str(row[memory_id]) for row in rows if row[app] == one])
     if name == "events" and rows:
         db.run("SELECT setval(pg_get_serial_sequence('events', 'seq'), (SELECT max(seq) FROM events))")
 
@@ -58,6 +63,8 @@ def put_rows(db: Statements, name: str, rows: Sequence[Row]) -> None:
 def clear_rows(db: Statements, name: str) -> None:
     """See Portable.clear_rows."""
     db.run(f"DELETE FROM {TABLES[name].name}")
+    if name in ("memories", "memory_index"):
+        db.run("DELETE FROM memory_words")
 
 
 def note(db: Statements, name: str) -> str | None:

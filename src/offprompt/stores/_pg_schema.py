@@ -106,6 +106,16 @@ _FORMAT_1: Final = (
         PRIMARY KEY (app, memory_id)
     )
     """,
+    # Made from the index; see `_pg_words`.
+    """
+    CREATE TABLE memory_words (
+        app text NOT NULL, memory_id text NOT NULL, place bigint NOT NULL, is_live boolean NOT NULL, expires_at float8,
+        length bigint NOT NULL, keys bigint[] NOT NULL,
+        PRIMARY KEY (app, memory_id)
+    )
+    """,
+    "CREATE INDEX memory_words_keys ON memory_words USING gin (keys)",
+    "CREATE INDEX memory_words_place ON memory_words (place, app) INCLUDE (length, expires_at) WHERE is_live",
     f"""
     CREATE TABLE memory_scopes (
         {SCOPE}, revision bigint NOT NULL, whole_before bigint NOT NULL, PRIMARY KEY ({PLACE})
@@ -131,7 +141,7 @@ _TEXT: Final = re.compile(r'(\w"?) text\b')
 
 OF_APPS: Final = (
     *("slots", "versions", "events", "sessions", "journal", "bodies", "ledger", "digest_keys", "memories"),
-    *("memory_versions", "memory_keys", "memory_index", "memory_scopes", "aliases", "vector_queue"),
+    *("memory_versions", "memory_keys", "memory_index", "memory_words", "memory_scopes", "aliases", "vector_queue"),
 )
 """Tables with a column `app`: other roles than the owner see the rows of the apps that their transaction names."""
 

@@ -18,12 +18,15 @@ from offprompt.records import (
     SessionChange,
     SessionRecord,
     SlotOp,
+    Sought,
     SweepMemories,
     SweepSlots,
+    WordHits,
 )
 from offprompt.records.tables import TABLES, Row
 from offprompt.stores import _pg_portable as portable
 from offprompt.stores import _pg_sessions as sessions
+from offprompt.stores import _pg_words as words
 from offprompt.stores._memory_ops import is_memory_read, run_memory_ops
 from offprompt.stores._pg_address import parse_address
 from offprompt.stores._pg_check import check_store
@@ -51,7 +54,7 @@ SWEEP_ROWS: Final = 500
 
 
 class PostgresStore:
-    """A Store and Checkable in a schema of a PostgreSQL database; of every process that uses it one, or several.
+    """A Store, WordIndex and Checkable in a schema of a PostgreSQL database, used by any number of processes.
 
     url             `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`, with `schema`, `role`, `pool` as options of ours.
     durability      `full`: a write that returned is on the server's disk, as far as the server's own settings go.
@@ -166,6 +169,16 @@ class PostgresStore:
     def drop_sessions(self, *, scope: Scope | None = None, idle_before: float | None = None) -> int:
         """See SessionStore."""
         return self._write(lambda db: sessions.drop(db, scope, idle_before), locks_of_scope(scope, subtree=True))
+
+    def words(self, terms: Sequence[str], sought: Sought, *, limit: int) -> WordHits:
+        """See WordIndex."""
+        now = self._clock.now()
+        return self._db.read(lambda db: words.search(db, terms, sought, limit, now), apps=[sought.scope.app])
+
+    def beside(self, app: str, ids: Sequence[str]) -> tuple[str, ...]:
+        """See WordIndex."""
+        now = self._clock.now()
+        return self._db.read(lambda db: words.beside(db, app, ids, now), apps=[app])
 
     def vectors(self, *, embedder: str, dimension: int) -> PgVectors:
         """An index of vectors in the same schema; it ends with this store."""
