@@ -10,6 +10,9 @@ from offprompt import (
     DEFAULT,
     AsyncSession,
     BoundScope,
+    Cancel,
+    ChatModel,
+    Completion,
     Hit,
     Memory,
     MemoryPage,
@@ -34,6 +37,20 @@ def opened() -> None:
         assert_type(again, Offprompt)
     assert_type(memory.scope(user="alice"), BoundScope)
     assert_type(memory.close(), None)
+
+
+def models(memory: Offprompt, alice: BoundScope) -> None:
+    model = offprompt.chat_model("ollama:qwen3:8b", base_url="http://127.0.0.1:11434", context_tokens=8192, retries=2)
+    assert_type(model, ChatModel)
+    assert_type(model.create({"messages": []}, timeout_s=5, cancel=Cancel()), dict[str, Any])
+    answer = model.complete([{"role": "user", "content": "Hi"}], schema={"type": "object"}, max_tokens=5)
+    assert_type(answer, Completion)
+    assert_type(answer.text, str)
+    for chunk in model.stream({"messages": []}):
+        assert_type(chunk, dict[str, Any])
+    offprompt.open("agent.db", models={"extract": model, "rerank": "gpt-4o-mini"})
+    assert_type(alice.memories.recall("where?", rerank=True), Recalled)
+    assert memory
 
 
 def slots(alice: BoundScope) -> None:
