@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests import servers
-from tests.faults.places import TEMPLATES, Place
+from tests.faults.places import TEMPLATES, Place, drop
 from tests.faults.proxy import Proxy
-from tests.stores.schemas import drop_schema
 
 
 @pytest.fixture
@@ -21,9 +20,9 @@ def place(request: pytest.FixtureRequest, engine: str, tmp_path: Path) -> Iterat
     name = f"t_{uuid.uuid4().hex[:16]}"
     template, needed = TEMPLATES[engine]
     ports = {server: servers.of_run(request, server).port for server in needed}
-    yield Place(template, ports, tmp_path, name)
-    if "postgres" in needed:
-        drop_schema(servers.of_run(request, "postgres"), name)
+    made = Place(template, ports, tmp_path, name)
+    yield made
+    drop(made)
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.stores.schemas import drop_schema
+
 _POSTGRES: Final = "postgresql://postgres@127.0.0.1:{postgres}/postgres?schema={name}"
 _FILE: Final = "{folder}/数据/agent.db"
 TEMPLATES: Final = {
@@ -37,3 +39,9 @@ class Place:
     def url(self, **ports: int) -> str:
         """The URL; ports: of what stands before a server."""
         return self.template.format(folder=self.folder, name=self.name, **(self.ports | ports))
+
+
+def drop(place: Place) -> None:
+    """Remove the place's schema, where it has one."""
+    if "postgres" in place.ports:
+        drop_schema(place.ports["postgres"], place.name)

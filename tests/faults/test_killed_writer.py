@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from tests.faults.deeds import close, look, opened
-from tests.faults.places import ENGINES, Place
+from tests.faults.places import ENGINES, Place, drop
 
 
 def write_and_kill(url: str, user: str, lines: int, spin: int) -> int:
@@ -18,6 +19,7 @@ def write_and_kill(url: str, user: str, lines: int, spin: int) -> int:
         [sys.executable, "-m", "tests.faults.writer", url, user], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
+    assert process.stdout.readline() == "opens\n"
     said = [process.stdout.readline() for _ in range(lines)]
     sum(range(spin))
     process.kill()
@@ -43,6 +45,19 @@ def play(place: Place, rounds: int, seed: int) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_nothing_acknowledged_is_lost_in_10_kills(place: Place) -> None:
     play(place, 10, seed=7)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_kill_while_the_store_is_made_leaves_one_that_can_be_opened(place: Place) -> None:
+    chance = random.Random(3)  # noqa: S311 - when to kill, seeded
+    for number in range(4):
+        own = replace(place, folder=place.folder / str(number), name=f"{place.name}_{number}")
+        acknowledged = write_and_kill(own.url(), "u", 0, chance.randrange(0, 1_000_000))
+        engines = opened(own.url())
+        done = look(engines, "u")
+        assert done.holds(acknowledged), (number, acknowledged, done)
+        close(engines)
+        drop(own)
 
 
 @pytest.mark.long

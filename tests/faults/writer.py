@@ -11,8 +11,10 @@ from tests.faults.deeds import do, opened
 
 
 def main() -> None:
-    """Deed after deed; its number is printed once all of it was acknowledged."""
+    """Deed after deed; its number is printed once all of it was acknowledged, and before all a word."""
     url, user = sys.argv[1:]
+    sys.stdout.write("opens\n")
+    sys.stdout.flush()
     engines = opened(url)
     number = 0
     while True:
