@@ -201,6 +201,25 @@ def test_the_vector_of_a_text_that_changed_meanwhile_does_not_count(both: Memory
     assert all("vector" not in hit.parts for hit in found if hit.memory_id == one.memory_id)
 
 
+def test_an_index_that_lacks_memories_is_said(both: Memory) -> None:
+    count = both.index.count()
+    both.index.drop()
+    found = both.memories.recall("boat")
+    assert (
+        found.degraded
+        == f"{count} memories that are not in the vector index are found by words alone; offprompt reindex"
+    )
+    assert both.memories.recall("boat", kinds=("episode",)).degraded == ""
+    reindex(both.access.kit)
+    assert both.memories.recall("boat").degraded == ""
+
+
+def test_a_write_tells_the_index_of_its_own_app_only(both: Memory) -> None:
+    apply(both.engine, QueueVectors("other", ("m_x",)))
+    both.say("Once more.")
+    assert apply(both.engine, WaitingVectors()) == ("m_x",)
+
+
 def test_what_was_known_at_a_time_needs_no_index(both: Memory) -> None:
     at = both.clock.now() - 100
     both.index.is_off = True

@@ -17,6 +17,7 @@ from offprompt.records import (
     Within,
     WordHits,
 )
+from offprompt.service import vector_link
 from offprompt.service.memory_index import Searchable
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.topics import Topics
@@ -57,6 +58,22 @@ def with_cosines(kit: MemoryKit, query: Query, scope: Scope, within: Within) -> 
         return Close(replace(query, vector=None), f"searched by words alone: {why}", behind)
     known = {memory_id: cosine for memory_id, cosine in cosines.items() if memory_id not in behind}
     return Close(replace(query, cosines=known), "", behind)
+
+
+def lacking(close: Close, kept: Searchable) -> str:
+    """What of a kept scope the index does not have, in words; empty if it has all, or was not asked for all."""
+    query = close.query
+    if query.cosines is None:
+        return ""
+    behind = len(close.behind & kept.memories.keys())
+    if behind:
+        return f"{behind} memories changed, and the vector index does not have it yet: found by words alone"
+    narrowed = (query.kinds, query.since, query.until, query.ids) != (None, None, None, None)
+    due = min(len(kept.memories) - len(kept.bare), vector_link.CANDIDATES)
+    if narrowed or len(query.cosines) >= due:
+        return ""
+    missing = f"{due - len(query.cosines)} memories that are not in the vector index"
+    return f"{missing} are found by words alone; offprompt reindex"
 
 
 def words_of(kit: MemoryKit, query: Query, scope: Scope, within: Within) -> WordHits | None:

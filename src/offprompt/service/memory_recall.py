@@ -27,7 +27,7 @@ from offprompt.records import (
     Within,
     as_list,
 )
-from offprompt.service.closeness import Close, best_of, is_large, with_cosines, words_of
+from offprompt.service.closeness import Close, best_of, is_large, lacking, with_cosines, words_of
 from offprompt.service.memory_index import Searchable
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.memory_values import checked_choice
@@ -101,10 +101,7 @@ class Recaller:
                 close = with_cosines(kit, _filtered(kept, query, fits), self.scope, asked.within)
             if is_large(kit, kept):
                 kit.index.let_go(self.scope, asked.within)
-            behind = len(close.behind & kept.memories.keys())
-            if behind and not (degraded or close.degraded):
-                degraded = f"{behind} memories changed, and the vector index does not have it yet: found by words alone"
-            return _answer(kept, close.query, degraded or close.degraded)
+            return _answer(kept, close.query, degraded or close.degraded or lacking(close, kept))
 
     def _query(self, text: str, asked: Asked) -> tuple[Query, str]:
         """What the index is asked, and why it is asked by words alone."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from offprompt.protocols import MemoryStore
 from offprompt.records import (
@@ -22,16 +22,16 @@ from offprompt.records import (
 if TYPE_CHECKING:  # NumPy is loaded with the first memory, not with the first slot
     from offprompt.service.vector_link import VectorLink
 
-CHANGES: Final = (
-    AddMemory,
-    UpdateMemory,
-    ForgetMemories,
-    RestoreMemories,
-    EraseMemories,
-    SweepMemories,
-    IndexMemories,
-    JoinUsers,
-    QueueVectors,
+Change: TypeAlias = (
+    AddMemory
+    | UpdateMemory
+    | ForgetMemories
+    | RestoreMemories
+    | EraseMemories
+    | SweepMemories
+    | IndexMemories
+    | JoinUsers
+    | QueueVectors
 )
 """Ops after which something may wait for the index."""
 
@@ -48,6 +48,19 @@ class TellingStore:
     def apply(self, ops: Sequence[MemoryOp[Any]]) -> list[Any]:
         """See MemoryStore."""
         results = self._store.apply(ops)
-        if any(isinstance(op, CHANGES) for op in ops) and (link := self._link()) is not None:
-            link.after_write()
+        apps = dict.fromkeys(_app_of(op) for op in ops if isinstance(op, Change))
+        if apps and (link := self._link()) is not None:
+            for app in apps:
+                link.after_write(app)
         return results
+
+
+def _app_of(op: Change) -> str | None:
+    """The app whose memories an op changes; None: all."""
+    match op:
+        case AddMemory():
+            return op.memory.scope.app
+        case SweepMemories() | JoinUsers() | QueueVectors():
+            return op.app
+        case _:
+            return op.scope.app

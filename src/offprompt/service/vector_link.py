@@ -113,8 +113,11 @@ class VectorLink:
             for _ in range(BATCHES_AFTER_A_WRITE):
                 if not self.tell(app).left:
                     return
-        except OffpromptError as exc:
+        except BackendError as exc:
             self._fail(exc)
+        except OffpromptError:
+            # The next recall, and doctor, say what is wrong.
+            return
 
     def tell(self, app: str | None = None, *, limit: int = BATCH) -> Told:
         """Tell the index the oldest of what waits (None: of all apps). Several may do so at once.
