@@ -65,17 +65,17 @@ class Scope:
         """The hits among the best candidates."""
         assert query.vector is not None  # noqa: S101 - a bench
         cosines = products(self.vectors, query.vector)
-        near = np.argpartition(-cosines, min(number, len(cosines) - 1))[:number].tolist()
+        near = [int(row) for row in np.argpartition(-cosines, min(number, len(cosines) - 1))[:number]]
         terms = search_terms(query.text)
         held = {term: self.postings[term] for term in terms if term in self.postings}
         sums = np.zeros(len(self.docs))
         for rows in held.values():
             sums[rows] += idf(len(self.docs), len(rows))
         most = np.argpartition(-sums, min(number, len(sums) - 1))[:number]
-        rows: set[int] = {*near, *most[sums[most] > 0].tolist()}
-        rows |= {beside for row in rows for beside in self.beside.get(row, ())}
+        chosen = {*near, *(int(row) for row in most if sums[row] > 0)}
+        chosen |= {beside for row in chosen for beside in self.beside.get(row, ())}
         index = ScopeIndex(unrelated=UseEmbedder().unrelated)
-        index.add([self.docs[row] for row in sorted(rows)])
+        index.add([self.docs[row] for row in sorted(chosen)])
         hits = WordHits((), len(self.docs), self.terms, {term: len(found) for term, found in held.items()})
         return [hit.doc_id for hit in index.search(replace(query, of_scope=hits)).hits]
 
