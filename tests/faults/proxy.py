@@ -12,6 +12,8 @@ from typing import Literal
 Side = Literal["up", "down"]
 """`up`: what the client says. `down`: what the server answers."""
 
+SIDES: tuple[Side, ...] = ("up", "down")
+
 CHUNK = 4096
 RESET = struct.pack("ii", 1, 0)
 

@@ -12,9 +12,7 @@ import pytest
 
 from tests.faults.deeds import Done, close, do, look, opened
 from tests.faults.places import SERVED, Place
-from tests.faults.proxy import Proxy, Side
-
-SIDES: tuple[Side, ...] = ("up", "down")
+from tests.faults.proxy import SIDES, Proxy, Side
 
 
 def cut_places(proxy: Proxy, side: Side, passed: int, wanted: int) -> Iterator[int]:
