@@ -12,6 +12,7 @@ from offprompt.records import Cancel, Scope
 from offprompt.service.extract_background import Background, extract_model
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.slot_writer import Kit
+from offprompt.service.spooling import Spool
 from offprompt.service.telling_store import TellingStore
 
 if TYPE_CHECKING:
@@ -88,6 +89,11 @@ class MemoryAccess:
                     background=self.background,
                 )
             return self._kit
+
+    @property
+    def spool(self) -> Spool | None:
+        """Writes that wait; None: none is kept."""
+        return self._slots.spool
 
     @property
     def has_index(self) -> bool:

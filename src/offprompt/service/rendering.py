@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from offprompt.errors import NameInvalidError
+from offprompt.protocols import Tokenizer
 from offprompt.records import Action, Body, Head, JournalEntry, Message, Slot, compact, text_of
 from offprompt.service.conversation import Placed
 from offprompt.service.heads import shown_value
@@ -27,6 +28,7 @@ from offprompt.wire.handles import escape_lookalikes, format_handle
 from offprompt.wire.head import ShownValue, frame, value_line
 from offprompt.wire.lapsing import lapsing
 from offprompt.wire.payload import is_silent
+from offprompt.wire.shapes import Shape
 from offprompt.wire.stubs import stub_text
 
 Place = TypeVar("Place", int, str)
@@ -227,9 +229,13 @@ def _stands(turn: Turn, slot: Slot, head: Head) -> bool:
 
 
 def own_words(turn: Turn, message: Message) -> str:
+    """What the user says in a message of the turn's session; see `words_of`."""
+    return words_of(turn.model.shape, turn.kit.tokenizer, message)
+
+
+def words_of(shape: Shape, tokenizer: Tokenizer, message: Message) -> str:
     """What the user says: a message's text without results, and without documents that are longer than a question."""
-    shape = turn.model.shape
-    pasted = {at: "" for at, text in shape.documents(message) if turn.kit.tokenizer.count(text) > PASTED_TOKENS}
+    pasted = {at: "" for at, text in shape.documents(message) if tokenizer.count(text) > PASTED_TOKENS}
     bare = shape.with_documents(message, pasted)
     return shape.text(shape.with_results(bare, {result.call_id: "" for result in shape.results(bare)}))
 

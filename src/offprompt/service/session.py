@@ -22,6 +22,7 @@ from offprompt.service.session_lock import SessionLock
 from offprompt.service.streamed import Lookups, StreamedReply, StreamReader
 from offprompt.service.trouble import Known, WithoutMemory, nothing
 from offprompt.service.turn import Turn
+from offprompt.service.unrecorded import catch_up, with_spooled
 from offprompt.wire.head import missing_text
 from offprompt.wire.payload import plain
 
@@ -67,14 +68,14 @@ class Session:
                   session; then nothing is changed.
         """
         with self._lock.held():
-            given = self._given(messages, show)
+            given = self._without.given = self._given(messages, show)
             try:
                 request = self._prepared(given, show)
             except BackendError as exc:
                 if self._kit.settings.on_trouble == "raise":
                     raise
                 return self._without.request(given, self._kit.watches.of(self.scope).last, exc)
-            self._without.cause = ""
+            self._without.cause, self._without.is_recorded = "", True
             return request
 
     def _given(self, messages: Sequence[Any], show: Sequence[str]) -> list[dict[str, Any]]:
@@ -102,6 +103,7 @@ class Session:
         return replace(change, record=replace(now, pending=pending))
 
     def _prepared(self, given: list[dict[str, Any]], show: Sequence[str]) -> dict[str, Any]:
+        catch_up(self._kit.memories.spool)
         record, turn = self._load()
         self._capture.run(turn, record, self._conversation)
         record = replace(record, captured=self._capture.place(record))
@@ -155,7 +157,7 @@ class Session:
         with self._lock.held():
             without = Lookups(nothing, nothing, missing_text(self._without.language))
             if self._without.cause:
-                return self._without.reply(reply), without
+                return self._unrecorded(reply), without
             try:
                 record, turn = self._load()
                 raw = self._model.shape.reply(reply)
@@ -169,8 +171,13 @@ class Session:
                 if self._kit.settings.on_trouble == "raise":
                     raise
                 self._without.cause = f"memory is not available, this reply was not recorded: {exc}"
-                return self._without.reply(reply), without
+                return self._unrecorded(reply), without
             return result, absorbed.lookups
+
+    def _unrecorded(self, reply: object) -> Reply:
+        """The reply without memory; what was said is spooled if that is set."""
+        known = self._kit.watches.of(self.scope).last
+        return with_spooled(self._without.reply(reply), self._capture, self._without, known)
 
     def _captured(self, reply: Reply, record: SessionRecord, turn: Turn) -> Reply:
         """The reply with what became of its turn among the memories."""

@@ -34,6 +34,7 @@ class WithoutMemory:
     """Requests and replies of a session whose store does not answer.
 
     Nothing is stored, nothing is resolved; calls of memory are told that it is not there.
+    given        the messages of the newest request. is_recorded: that request itself was stored.
     """
 
     shape: Shape
@@ -41,6 +42,8 @@ class WithoutMemory:
     language: Language = "en"
     cause: str = ""
     added: list[Message] = field(default_factory=list[Message])
+    given: Sequence[Message] = ()
+    is_recorded: bool = False
 
     def request(self, messages: Sequence[Message], known: Known | None, cause: Exception) -> dict[str, Any]:
         """The request without memory; `cause` comes back in the reply's warnings.
@@ -49,6 +52,7 @@ class WithoutMemory:
                  they were, tool results that are new are scrubbed of the secrets known then, the head stays. Without
                  it the client's messages go as they are.
         """
+        self.is_recorded = False
         self.cause = f"memory is not available, this request went without it: {cause}"
         log.warning("%s", self.cause)
         system, rest = self.shape.split_system(messages, self.options.system)
