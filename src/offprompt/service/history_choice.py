@@ -21,6 +21,10 @@ from offprompt.wire.used import plan_used
 
 AT_ONCE: Final = ("stub_at_once", "stubs+window")
 AFTER_USE: Final = ("stub_after_use", "after_use+window")
+JOINTS_TOKENS: Final = 16
+"""Of the window, for what no part of a request counts: a system message and a note of our own take delimiters, and what
+is joined in one message has blank lines between. At most 4 + 4 + 3."""
+
 CUTTING: Final = ("window", "stubs+window", "after_use+window")
 
 
@@ -201,10 +205,11 @@ class HistoryChooser:
 
     def _bounds(self, base: int) -> Bounds:
         model, settings = self._turn.model, self._settings
-        return window_bounds(
+        bounds = window_bounds(
             model.context_tokens,
             reserve_tokens=min(settings.output_reserve_tokens, model.context_tokens // 4),
             head_tokens=base,
             high_cap=settings.window_high_tokens,
             low_cap=settings.window_low_tokens,
         )
+        return replace(bounds, limit=max(bounds.limit - JOINTS_TOKENS, 0))
