@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from offprompt.stores.combined import CombinedSlots
 from offprompt.stores.postgres import PostgresStore
 from offprompt.stores.redis import RedisStore
 from offprompt.stores.sqlite import SqliteStore
@@ -17,7 +18,7 @@ from offprompt.testing.machine import run_machine
 from offprompt.testing.memory_machine import MemoryMachine
 from offprompt.testing.session_machine import SessionMachine
 from offprompt.testing.slot_machine import SlotMachine
-from tests.servers import redis_url
+from tests.servers import of_run, redis_url
 from tests.stores.schemas import schema_url
 
 Opener = Callable[[MovedClock], Any]
@@ -26,6 +27,7 @@ RUNS = [
     *[(engine, role) for engine in ("sqlite", "postgres") for role in MACHINES],
     ("redis", "slots"),
     ("valkey", "slots"),
+    ("combined", "slots"),
 ]
 
 
@@ -50,22 +52,42 @@ def sqlite(tmp_path: Path) -> Opener:
 
 @pytest.fixture
 def postgres(request: pytest.FixtureRequest) -> Iterator[Opener]:
-    with schema_url(request.getfixturevalue("postgres_server")) as url:
+    with schema_url(of_run(request, "postgres")) as url:
         yield lambda clock: PostgresStore(url, clock=clock)
 
 
 @pytest.fixture
 def redis(request: pytest.FixtureRequest) -> Opener:
-    return in_redis(request, "redis_server")
+    return in_redis(request, "redis")
 
 
 @pytest.fixture
 def valkey(request: pytest.FixtureRequest) -> Opener:
-    return in_redis(request, "valkey_server")
+    return in_redis(request, "valkey")
+
+
+@pytest.fixture
+def combined(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
+    """Slots in Redis, their events in SQLite."""
+    slots = in_redis(request, "redis")
+    return lambda clock: Both(slots(clock), SqliteStore(tmp_path / "agent.db", clock=clock))
+
+
+class Both(CombinedSlots):
+    """Closes both of its stores."""
+
+    def __init__(self, slots: RedisStore, main: SqliteStore) -> None:
+        super().__init__(slots, main)
+        self._main = main
+
+    def close(self) -> None:
+        """See SlotStore."""
+        super().close()
+        self._main.close()
 
 
 def in_redis(request: pytest.FixtureRequest, name: str) -> Opener:
-    url = f"{redis_url(request.getfixturevalue(name))}?prefix=t{uuid.uuid4().hex[:12]}"
+    url = f"{redis_url(of_run(request, name))}?prefix=t{uuid.uuid4().hex[:12]}"
     return lambda clock: RedisStore(url, clock=clock)
 
 
