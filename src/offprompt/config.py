@@ -89,6 +89,8 @@ class Settings:
         "`fastembed:MODEL`, `sentence-transformers:MODEL`, each with `/N` behind it for another size; `none`: by words "
         "alone.",
     )
+    embedder_episodes: str = _setting("", "The same for turns that were said; empty: as `embedder`.")
+    embedder_passages: str = _setting("", "The same for passages of documents; empty: as `embedder`.")
     embedder_url: str = _setting("", "Base URL of an embedder behind an endpoint; empty: OpenAI's, or Ollama's here.")
     embedder_key_env: str = _setting(
         "", "Variable that holds the key of that endpoint; empty: OPENAI_API_KEY for OpenAI's, none for others."

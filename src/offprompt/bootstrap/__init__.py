@@ -11,17 +11,16 @@ from typing import cast
 
 import platformdirs
 
+from offprompt.bootstrap.embedding import check_embedders, embedder_of
 from offprompt.bootstrap.engines import open_engines
-from offprompt.bootstrap.routes import embedder_key, model_for, parse_routes
+from offprompt.bootstrap.routes import model_for, parse_routes
 from offprompt.bootstrap.urls import IN_PROCESS, Urls, parse_urls
 from offprompt.config import Settings, find_file, load_settings, read_file
 from offprompt.errors import UsageError
 from offprompt.models.clocks import SystemClock
-from offprompt.models.embedder_names import parse_embedder
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.privacy.redact import CheckedRedactor
-from offprompt.protocols import ChatModel, Clock, Embedder
-from offprompt.records import Scope
+from offprompt.protocols import ChatModel, Clock
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.offprompt import Offprompt, Parts
@@ -71,7 +70,7 @@ def open(  # noqa: A001 - the verb that users type
     engines = open_engines(urls, clock, _hurried(loaded), create=create)
     main, slots = engines.main, engines.slots
     tokenizer = tokenizer_for("")
-    parse_embedder(loaded.embedder)
+    check_embedders(loaded)
     make = model_for(parse_routes(stored.get("models"), where=str(file)), models)
     counted = ModelCalls(main, clock, tokenizer, loaded, sheets, make)
     spool = _spool(urls, clock, loaded)
@@ -79,7 +78,7 @@ def open(  # noqa: A001 - the verb that users type
     memories = MemoryAccess(
         main,
         kit,
-        embedder_for=lambda: _embedder(loaded, counted),
+        embedder_for=lambda: embedder_of(loaded, counted),
         redactors=lambda: (CheckedRedactor(),) if loaded.redact != "off" else (),
         models=counted,
         vectors_for=engines.vectors_for,
@@ -122,18 +121,6 @@ def _stored_url(url: object) -> str | Path:
     if isinstance(url, dict):
         return " ".join(f"{role}={one}" for role, one in cast("dict[str, object]", url).items())
     return str(url or "") or default_file()
-
-
-def _embedder(settings: Settings, calls: ModelCalls) -> Embedder | None:
-    """The embedder that the settings name.
-
-    Raises   UsageError where the variable of its key is not set.
-    """
-    from offprompt.models.embedders import embedder_for  # noqa: PLC0415 - loads NumPy
-
-    key = embedder_key(settings)
-    meter = calls.meter(Scope(settings.app, shared=True), "embed")
-    return embedder_for(settings.embedder, base_url=settings.embedder_url, key=key, meter=meter)
 
 
 def default_file() -> Path:

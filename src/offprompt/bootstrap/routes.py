@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
-from offprompt.config import Settings
 from offprompt.errors import UsageError
-from offprompt.models.embedder_names import BASE_URLS, parse_embedder
 from offprompt.protocols import ChatModel
 from offprompt.records import PURPOSES, Purpose, as_dict
 
@@ -79,23 +77,6 @@ def model_for(
         return Route(model).made() if isinstance(model, str) else model
 
     return make
-
-
-def embedder_key(settings: Settings) -> str:
-    """The key of the embedder's endpoint; empty: it needs none. OpenAI's goes to its own host only.
-
-    Raises   UsageError if the variable that is named is not set.
-    """
-    if settings.embedder_key_env:
-        key = os.environ.get(settings.embedder_key_env)
-        if not key:
-            raise UsageError(
-                f"the key of the embedder {settings.embedder!r} is to be in {settings.embedder_key_env}, which is not "
-                "set; set it, or leave out embedder_key_env"
-            )
-        return key
-    own = parse_embedder(settings.embedder).kind == "openai" and settings.embedder_url in ("", BASE_URLS["openai"])
-    return os.environ.get("OPENAI_API_KEY", "") if own else ""
 
 
 def _purpose(name: str, where: str) -> Purpose:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,9 +26,15 @@ _DECIMALS: Final = 6
 
 @dataclass(slots=True)
 class Data:
-    """What a scope's index holds. ids: by row, removed ones too; rows: of those that are there, by id."""
+    """What a scope's index holds. ids: by row, removed ones too; rows: of those that are there, by id.
+
+    unrelated   the cosine that counts as 0. zeros: the same by kind, where kinds have embedders of their own; spread:
+                what cosines are multiplied by before.
+    """
 
     unrelated: float = 0.0
+    zeros: Mapping[str, float] = field(default_factory=dict[str, float])
+    spread: float = 1.0
     columns: Columns = field(default_factory=Columns)
     postings: Postings = field(default_factory=Postings)
     vectors: Floats = field(default_factory=lambda: np.zeros((0, 0), np.float32))
@@ -177,13 +183,17 @@ def _closeness(data: Data, query: Query) -> Floats:
     rows = len(data.ids)
     if query.vector is None or not _by_vector(data, query):
         return np.zeros(rows, np.float32)
+    zeros = np.full(rows, data.unrelated, np.float32)
+    if data.zeros:
+        by_kind = np.array([data.zeros.get(kind, data.unrelated) for kind in data.kinds.numbers], np.float32)
+        zeros = by_kind[data.columns.kind[:rows]]
     if query.cosines is None:
-        cosines = products(data.vectors[:rows], query.vector)
+        cosines = products(data.vectors[:rows], query.vector) * np.float32(data.spread)
     else:
-        cosines = np.full(rows, data.unrelated, np.float32)
+        cosines = zeros.copy()
         there = [(data.rows[doc_id], cosine) for doc_id, cosine in query.cosines.items() if doc_id in data.rows]
-        cosines[[row for row, _ in there]] = [cosine for _, cosine in there]
-    return np.clip((cosines - data.unrelated) / (1 - data.unrelated), 0, 1).astype(np.float32)
+        cosines[[row for row, _ in there]] = [cosine * data.spread for _, cosine in there]
+    return np.clip((cosines - zeros) / (1 - zeros), 0, 1).astype(np.float32)
 
 
 def _best(data: Data, total: Floats, enough: Bools, number: int) -> Ints:

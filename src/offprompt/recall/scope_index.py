@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -21,14 +21,22 @@ class ScopeIndex:
     """The docs of one scope; nothing outside of it changes a score.
 
     dimension   of the vectors; None: the first vector's. unrelated: the embedder's, the cosine that counts as 0.
+    zeros       the same by kind, where kinds have embedders of their own; spread: what their cosines are multiplied by.
     Cost        add and remove O(terms of the doc) amortised; search O(docs).
     Order       the same docs and the same query give the same hits, whatever was added and removed in between.
     Threads     one at a time.
     """
 
-    def __init__(self, *, dimension: int | None = None, unrelated: float = 0.0) -> None:
+    def __init__(
+        self,
+        *,
+        dimension: int | None = None,
+        unrelated: float = 0.0,
+        zeros: Mapping[str, float] | None = None,
+        spread: float = 1.0,
+    ) -> None:
         self._dimension = dimension
-        self._data = Data(unrelated=unrelated)
+        self._data = Data(unrelated=unrelated, zeros=zeros or {}, spread=spread)
         self._logs = Logs(self._data.columns)
         self._orders: list[int] = []
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from offprompt.errors import BackendError, UnsupportedError
+from offprompt.models.by_kind import part_of, placed
 from offprompt.protocols import Embedder
 from offprompt.recall.chunks import embed
 from offprompt.recall.docs import Content, Doc, analyse
 from offprompt.recall.packing import pack, unpack
-from offprompt.records import Indexed, Memory
+from offprompt.records import MEMORY_KINDS, Indexed, Memory
 
 
 def index_texts(embedder: Embedder | None, memories: Sequence[Memory]) -> tuple[list[Indexed], str]:
@@ -23,14 +24,26 @@ def index_texts(embedder: Embedder | None, memories: Sequence[Memory]) -> tuple[
     vectors: Sequence[Any] = [None] * len(memories)
     if embedder is not None and memories:
         try:
-            speakers = [memory.speaker for memory in memories]
-            vectors = list(embed(embedder, [_text(memory) for memory in memories], kind="passage", speakers=speakers))
+            vectors = _vectors(embedder, memories)
             name = embedder.name
         except (BackendError, UnsupportedError) as exc:
             trouble = str(exc)
     contents = [_content(memory, vector) for memory, vector in zip(memories, vectors, strict=True)]
     packed = [Indexed(m.memory_id, m.version, pack(c), name) for m, c in zip(memories, contents, strict=True)]
     return packed, trouble
+
+
+def _vectors(embedder: Embedder, memories: Sequence[Memory]) -> list[Any]:
+    """A vector for each memory, by the embedder of its kind."""
+    found: dict[str, Any] = {}
+    for kind in MEMORY_KINDS:
+        own = [memory for memory in memories if memory.kind == kind]
+        if not own:
+            continue
+        speakers = [memory.speaker for memory in own]
+        made = embed(part_of(embedder, kind), [_text(memory) for memory in own], kind="passage", speakers=speakers)
+        found |= zip((memory.memory_id for memory in own), placed(embedder, kind, made), strict=True)
+    return [found[memory.memory_id] for memory in memories]
 
 
 def _text(memory: Memory) -> str:

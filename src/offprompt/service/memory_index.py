@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from offprompt.models.by_kind import zeros_of
 from offprompt.protocols import Embedder, MemoryStore, apply
 from offprompt.recall.scope_index import ScopeIndex
 from offprompt.records import (
@@ -216,7 +217,9 @@ class IndexCache:
         return made
 
     def _new(self) -> ScopeIndex:
-        return ScopeIndex(unrelated=0.0 if self._embedder is None else self._embedder.unrelated)
+        zeros, spread = zeros_of(self._embedder)
+        unrelated = 0.0 if self._embedder is None else self._embedder.unrelated
+        return ScopeIndex(unrelated=unrelated, zeros=zeros, spread=spread)
 
     def _get(self, scope: Scope, within: Within) -> Searchable:
         with self._lock:

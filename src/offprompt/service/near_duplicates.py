@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from offprompt.models.by_kind import asked
 from offprompt.recall.chunks import embed
 from offprompt.recall.docs import Query
 from offprompt.recall.duplicates import nearly_same
@@ -27,7 +28,8 @@ def near_duplicates(kit: MemoryKit, memory: Memory, indexed: Indexed) -> tuple[s
         return ()
     if content is None or content.vector is None:
         return ()
-    query = Query(text=memory.text, vector=content.vector, kinds=frozenset({"fact"}), top_k=NEAREST, floor=0.0)
+    vector = asked(embedder, content.vector)
+    query = Query(text=memory.text, vector=vector, kinds=frozenset({"fact"}), top_k=NEAREST, floor=0.0)
     query = with_cosines(kit, query, memory.scope, "exact").query
     with kit.index.open(kit.memories, memory.scope, "exact", memory.created_at) as kept:
         found = [kept.memories[one.doc_id] for one in kept.index.search(query).hits]

@@ -27,7 +27,10 @@ def similar_slot(turn: Turn, text: str, slots: Sequence[Slot]) -> str:
     embedder = turn.kit.memories.kit.embedder
     if embedder is None:
         return ""
-    from offprompt.recall.chunks import embed  # noqa: PLC0415 - loads NumPy
+    from offprompt.models.by_kind import part_of  # noqa: PLC0415 - loads NumPy
+    from offprompt.recall.chunks import embed  # noqa: PLC0415
+
+    embedder = part_of(embedder, "fact")
 
     try:
         question = embed(embedder, [text], kind="query")[0]
