@@ -62,6 +62,17 @@ def test_what_cannot_be_copied_is_said(run: Run, store: Path, tmp_path: Path, li
     assert said in ran.err
 
 
+def test_an_index_of_vectors_beside_the_target_is_filled(run: Run, tmp_path: Path) -> None:
+    filled(tmp_path / "a.db")
+    target = f"memories={tmp_path}/b.db vectors=qdrant:///{tmp_path}/vectors"
+    ran = run(f"copy {tmp_path}/a.db '{target}' --json")
+    assert ran.code == 0, ran.err
+    assert ran.document["vectors"] >= 40
+    with offprompt.open(target) as memory:
+        recalled = memory.scope(user="用户 7").recall("where did they move?")
+        assert (recalled.hits[0].text, recalled.degraded) == ("I moved to place 7 in May 2026.", "")
+
+
 KILLED = """
 import os, random, sys
 from offprompt.stores.sqlite import SqliteStore

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -12,6 +12,7 @@ from rich.progress import Progress
 from offprompt.bootstrap import open as open_memory
 from offprompt.cli.call import Call, command
 from offprompt.cli.render import table
+from offprompt.service.checkup import fill_index
 from offprompt.service.copying import Whole
 from offprompt.service.copying import copy as copy_store
 
@@ -23,7 +24,10 @@ def copy(
     source: Annotated[str, typer.Argument(help="The store to copy: a URL, as --url takes it.", metavar="FROM")],
     target: Annotated[str, typer.Argument(help="An empty store, made if it is not there.", metavar="TO")],
 ) -> None:
-    """Copy a whole store into an empty one and compare them row by row; broken off, the same command goes on."""
+    """Copy a whole store into an empty one and compare them row by row; broken off, the same command goes on.
+
+    An index of vectors beside TO is filled from what was copied.
+    """
     config = call.options.config
     with (
         open_memory(source, config=config, create=False) as old,
@@ -36,7 +40,8 @@ def copy(
             Whole.of(new.parts),
             progress=lambda name, rows: progress.update(task, description=name, completed=rows),
         )
-    document = {
+        indexed = fill_index(new.parts)
+    document: dict[str, Any] = {
         "from": old.parts.url,
         "to": new.parts.url,
         "resumed": done.resumed,
@@ -47,6 +52,9 @@ def copy(
     lines = [table([call.say("table"), call.say("rows"), call.say("digest")], rows)]
     if done.resumed:
         lines.append(call.say("went on with a copy that was broken off"))
+    if indexed is not None:
+        document["vectors"] = indexed
+        lines.append(f"{call.say('put into the index of vectors')}: {indexed:,}")
     lines.append(f"{call.say('copied and compared')}: {done.rows:,} {call.say('rows')}, {new.parts.url}")
     call.put(document, "\n".join(lines))
 

@@ -182,6 +182,7 @@ CHINESE: Final = {
     "stopped by": "中断原因",
     "spooled": "已暂存",
     "the store did not take it in time; it is done later": "存储未能及时接受，稍后自动写入",
+    "put into the index of vectors": "已写入向量索引",
     "copied and compared": "已复制并核对",
     "went on with a copy that was broken off": "接续了中断的复制",
     "read": "已读",

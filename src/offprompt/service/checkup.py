@@ -49,3 +49,16 @@ def _vectors(parts: Parts, *, fix: bool) -> list[Finding]:
 
     kit = parts.memories.kit
     return [] if kit.vectors is None else check_vectors(kit.vectors, kit.memories, fix=fix)
+
+
+def fill_index(parts: Parts) -> int | None:
+    """Bring a vector index outside in step with a store that was copied; how many entries, None where there is none.
+
+    Raises   BackendError if the index does not answer: `doctor --fix` does it later.
+    """
+    if not parts.memories.has_index:
+        return None
+    from offprompt.service.vector_check import compare  # noqa: PLC0415 - loads NumPy
+
+    kit = parts.memories.kit
+    return None if kit.vectors is None else compare(kit.vectors, kit.memories, fix=True).mended
