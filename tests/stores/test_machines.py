@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from tests.servers import of_run, redis_url
 from tests.stores.schemas import schema_url
 
 Opener = Callable[[MovedClock], Any]
-MACHINES = {"slots": SlotMachine, "memories": MemoryMachine, "sessions": SessionMachine}
+MACHINES = {"slots": SlotMachine, "memories": partial(MemoryMachine, queue=True), "sessions": SessionMachine}
 RUNS = [
     *[(engine, role) for engine in ("sqlite", "postgres") for role in MACHINES],
     ("redis", "slots"),
@@ -47,13 +48,13 @@ class Reopened:
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Opener:
-    return lambda clock: SqliteStore(tmp_path / "agent.db", clock=clock)
+    return lambda clock: SqliteStore(tmp_path / "agent.db", clock=clock, vector_queue=True)
 
 
 @pytest.fixture
 def postgres(request: pytest.FixtureRequest) -> Iterator[Opener]:
     with schema_url(of_run(request, "postgres")) as url:
-        yield lambda clock: PostgresStore(url, clock=clock)
+        yield lambda clock: PostgresStore(url, clock=clock, vector_queue=True)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from offprompt.errors import OffpromptError
-from offprompt.records import Event, Scope
+from offprompt.records import Event, Scope, WaitingVector
 from offprompt.stores.in_process import InProcessStore
 from offprompt.testing.clock import MovedClock
 
@@ -158,7 +158,7 @@ def run_machine(make: Callable[[], Machine[Any]], *, runs: int | None = None) ->
 
 
 def check_same(mine: Any, theirs: Any, where: str = "") -> None:
-    """The same, with types and the order of members, but for durations and places of events; else where and what."""
+    """The same, with types and the order of members, but for durations and places in logs; else where and what."""
     parts, others = _parts(mine), _parts(theirs)
     for (name, part), (other, there) in zip(parts, others, strict=False):
         assert name == other, f"at {where}: {name!r}, in process {other!r}"
@@ -171,6 +171,8 @@ def _parts(value: Any) -> list[tuple[Any, Any]]:
     """What a result is made of, by name; empty for what has no parts."""
     if isinstance(value, Event):
         value = replace(value, duration_s=0.0, seq=0)
+    if isinstance(value, WaitingVector):
+        value = replace(value, seq=0)
     if is_dataclass(value) and not isinstance(value, type):
         return [(item.name, getattr(value, item.name)) for item in fields(value)]
     if isinstance(value, Mapping):

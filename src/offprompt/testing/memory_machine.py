@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
@@ -18,6 +19,7 @@ from offprompt.records import (
     WITHIN,
     AddMemory,
     AliasesOf,
+    DoneVectors,
     EraseMemories,
     Event,
     ForgetMemories,
@@ -27,13 +29,17 @@ from offprompt.records import (
     JoinUsers,
     ListMemories,
     LoadIndex,
+    LoadMemories,
     LogMemoryEvents,
+    MarkExtracted,
     Memory,
     MemoryHistory,
     MemoryOp,
     MemoryQuery,
     MemoryScopes,
     MemoryState,
+    PendingVectors,
+    QueueVectors,
     RestoreMemories,
     ScopeRevisions,
     SweepMemories,
@@ -41,8 +47,12 @@ from offprompt.records import (
     UpdateMemory,
     UseMemories,
     UserOf,
+    WaitingVector,
+    WaitingVectors,
 )
-from offprompt.testing.machine import SCOPES, WHOLE, Machine, mostly, one_of, places, scopes, words
+from offprompt.stores.in_process import InProcessStore
+from offprompt.testing.clock import MovedClock
+from offprompt.testing.machine import SCOPES, WHOLE, Machine, check_same, mostly, one_of, places, scopes, words
 
 START: Final = Machine.START
 IDS: Final = ("m_1", "m_2", "m_3", "m_4", "m_a", "m_A", "m_名", "m_𝔘")
@@ -93,7 +103,8 @@ def _adding(**fields: Any) -> st.SearchStrategy[AddMemory]:
     about = st.sampled_from([("", ""), ("user", "home"), ("user", "home"), ("用户", "名字")])
     made = st.builds(_about, st.builds(Memory, **(_memory | fields)), about)
     keys = mostly([None], ["k1", "k2", "键", "nul \x00"])
-    return st.builds(AddMemory, made, mostly([None, None], [None]) | _indexed, keys, mostly([()], [("m_1", "m_2")]))
+    near = mostly([()], [("m_1", "m_2"), ("m_3",)])
+    return st.builds(AddMemory, made, st.none() | _indexed, keys, near, near)
 
 
 adds: Final = _adding()
@@ -124,6 +135,9 @@ _apps: Final = mostly(["a"], ["b"])
 _users: Final = st.sampled_from(USERS)
 reads: Final[st.SearchStrategy[MemoryOp[Any]]] = st.one_of(
     st.builds(GetMemories, _apps, _some_ids),
+    st.builds(LoadMemories, _apps, _some_ids),
+    st.builds(WaitingVectors, st.none() | _apps, st.integers(0, 9)),
+    st.builds(PendingVectors, st.none() | _apps, st.integers(0, 9)),
     st.builds(ListMemories, _queries),
     st.builds(MemoryHistory, scopes, ids),
     st.builds(LoadIndex, scopes, st.sampled_from([0, 1, 2, 3, 5, 10**6])),
@@ -163,6 +177,8 @@ changes: Final[st.SearchStrategy[MemoryOp[Any]]] = st.one_of(
     st.builds(
         SweepMemories, st.sampled_from([None, "a", "b"]), st.sampled_from([25.0, 1e6]), mostly([None], [START + 20])
     ),
+    st.builds(MarkExtracted, scopes, st.lists(st.tuples(ids, st.integers(1, 2)), max_size=2).map(tuple), words),
+    st.builds(QueueVectors, _apps, _some_ids),
     st.builds(JoinUsers, _apps, _users, _users, mostly([False], [True])),
     st.builds(LogMemoryEvents, st.lists(_events, max_size=2).map(tuple)),
 )
@@ -175,9 +191,18 @@ class Store(MemoryStore, SlotStore, Protocol):
 
 
 class MemoryMachine(Machine[Store]):
-    """Ops on memories, alone and in batches."""
+    """Ops on memories, alone and in batches.
 
-    made = 0
+    queue    whether the store keeps what waits for a vector index.
+    """
+
+    def __init__(
+        self, store: Store, clock: MovedClock, reopen: Callable[[], Store] | None = None, *, queue: bool = False
+    ) -> None:
+        super().__init__(store, clock, reopen)
+        self.model = InProcessStore(clock, vector_queue=queue)
+        self.made = 0
+        self.read_before: tuple[list[WaitingVector], list[WaitingVector]] = ([], [])
 
     @rule(op=adds)
     def add(self, op: AddMemory) -> None:
@@ -219,6 +244,27 @@ class MemoryMachine(Machine[Store]):
     def change(self, op: MemoryOp[Any]) -> None:
         self._run(op)
 
+    @rule(turns=st.lists(places, min_size=1, max_size=2), by=st.sampled_from(["pending", "模型"]))
+    def mark(self, turns: list[int], by: str) -> None:
+        rows = [row for row in map(self._there, turns) if row is not None]
+        for row in rows[:1]:
+            self._run(MarkExtracted(row.scope, tuple((one.memory_id, one.version) for one in rows), by))
+
+    @rule(app=_apps, limit=st.integers(1, 9), keep=st.booleans())
+    def tell(self, app: str, limit: int, keep: bool) -> None:  # noqa: FBT001 - hypothesis gives it
+        """What waits is told at once, or only read for now."""
+        op = PendingVectors(self.number + app, limit)
+        rows = (apply(self.store, op), apply(self.model, op))
+        check_same(*rows)
+        self.read_before = rows if keep else self.read_before
+        if not keep:
+            self._told(rows)
+
+    @rule()
+    def tell_late(self) -> None:
+        """What was read before is told now, whatever came meanwhile; more than once."""
+        self._told(self.read_before)
+
     @rule(batch=st.lists(ops, max_size=4))
     def run_batch(self, batch: list[MemoryOp[Any]]) -> None:
         self._run(*batch)
@@ -230,6 +276,7 @@ class MemoryMachine(Machine[Store]):
                 self.same(lambda store, query=query: apply(store, query))
             self.same(lambda store, scope=scope: apply(store, MemoryScopes(scope)))
             self.same(lambda store, scope=scope: apply(store, Unindexed("e", scope)))
+            self.same(lambda store, scope=scope: apply(store, WaitingVectors(scope.app)))
         own = self.own(SCOPES)
         pages = [LoadIndex(scope, after) for scope in own for after in (0, 1, 3)]
         kept = [MemoryHistory(scope, memory_id) for scope in own for memory_id in IDS]
@@ -239,10 +286,16 @@ class MemoryMachine(Machine[Store]):
     def wipe(self) -> None:
         for scope in self.own(WHOLE):
             apply(self.store, EraseMemories(scope, within="subtree"))
+            while rows := apply(self.store, PendingVectors(scope.app)):
+                apply(self.store, DoneVectors(tuple(rows)))
 
     def _run(self, *ops: MemoryOp[Any]) -> None:
         own = [self._named(self.own(op)) for op in ops]
         self.same(lambda store: store.apply(own))
+
+    def _told(self, rows: tuple[list[WaitingVector], list[WaitingVector]]) -> None:
+        mine, theirs = (DoneVectors(tuple(one)) for one in rows)
+        check_same(apply(self.store, mine), apply(self.model, theirs))
 
     def _there(self, at: int, states: tuple[MemoryState, ...] = MEMORY_STATES) -> Memory | None:
         """One of the memories that are there, at most places."""
