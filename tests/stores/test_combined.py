@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from offprompt.errors import BackendError
 from offprompt.protocols import SlotStore, apply, run
 from offprompt.records import Event, GetSlot, LogMemoryEvents, Scope
+from offprompt.stores import combined
 from offprompt.stores.combined import CombinedSlots
+from offprompt.stores.in_process import InProcessStore
 from offprompt.stores.redis import RedisStore
 from offprompt.stores.sqlite import SqliteStore
 from offprompt.testing import MovedClock
@@ -62,6 +65,31 @@ def test_one_log_has_the_events_of_slots_and_memories(store: CombinedSlots, log:
     assert [event.op for event in store.events()][3:] == ["slot.forget"]
     assert [event.seq for event in store.events()] == [1, 2, 3, 4]
     assert store.slots.log_page(0) == []
+
+
+def test_events_that_nobody_reads_do_not_pile_up(store: CombinedSlots, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(combined, "MOVED_AFTER", 5)
+    for turn in range(12):
+        put(store, "a", turn)
+    assert len(store.slots.log_page(0)) == 2
+
+
+def test_a_write_does_not_fail_because_the_log_is_away(
+    url: str, clock: MovedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(combined, "MOVED_AFTER", 1)
+    store = CombinedSlots(RedisStore(url, clock=clock), Away(clock))
+    assert put(store, "a", 1).version == 1
+    with pytest.raises(BackendError):
+        store.events()
+    store.close()
+
+
+class Away(InProcessStore):
+    """It takes no notes."""
+
+    def set_note(self, name: str, text: str | None, *, was: str | None, events: Sequence[Event] = ()) -> bool:  # noqa: ARG002 - it never gets there
+        raise BackendError("away")
 
 
 class Dying(SqliteStore):

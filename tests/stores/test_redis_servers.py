@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
 
@@ -15,7 +16,7 @@ from offprompt.errors import BackendError, OffpromptError, UnsupportedError, Usa
 from offprompt.models.clocks import SystemClock
 from offprompt.stores.redis import RedisStore
 from offprompt.testing import MovedClock
-from offprompt.testing.kit import history, put
+from offprompt.testing.kit import erase, history, put
 from tests import servers
 from tests.servers import redis_url
 
@@ -139,6 +140,26 @@ def test_doctor_finds_versions_without_their_slot(store: RedisStore) -> None:
         store._server.call("HDEL", key, "1:a")
     found = [finding for finding in store.check() if finding.name == "versions"]
     assert (found[0].state, found[0].what) == ("fail", "1 versions are missing, 1 have no slot")
+
+
+def test_doctor_reads_slots_and_versions_at_one_moment(store: RedisStore, url: str) -> None:
+    """A store in use is not said to be damaged."""
+    busy, over = RedisStore(url, clock=SystemClock()), threading.Event()
+
+    def write() -> None:
+        turn = 0
+        while not over.is_set():
+            turn += 1
+            put(busy, f"n{turn % 5}", turn)
+            erase(busy, f"n{turn * 3 % 5}")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    states = {finding.state for _ in range(30) for finding in store.check() if finding.name == "versions"}
+    over.set()
+    writer.join()
+    assert states == {"ok"}
+    busy.close()
 
 
 def test_a_killed_server_keeps_what_was_acknowledged(clock: MovedClock) -> None:

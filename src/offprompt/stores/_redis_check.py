@@ -9,12 +9,15 @@ from typing import Final
 from offprompt.errors import BackendError, UnsupportedError
 from offprompt.records import Finding
 from offprompt.stores._redis_connection import RedisServer
-from offprompt.stores._redis_rows import FORMAT, Keys, decode_kept, version_field
+from offprompt.stores._redis_portable import AT_ONCE, all_scopes
+from offprompt.stores._redis_rows import FORMAT, Keys, decode_kept, sub_of, tag_of, version_field
+from offprompt.stores._redis_scripts import READ
 
 OLDEST: Final = (7, 0)
 CLOCK_SLACK_S: Final = 60.0
 UNDO_S: Final = 7 * 86400.0
 FULL_SHARE: Final = 0.9
+MANY_EVENTS: Final = 100_000
 KEEP: Final = "redis-cli CONFIG SET maxmemory-policy noeviction"
 
 
@@ -53,22 +56,23 @@ def open_store(server: RedisServer, keys: Keys) -> str:
     return server.call("HGET", keys.meta, "id").decode()
 
 
-def check_server(server: RedisServer, keys: Keys, now: float, *, fix: bool) -> list[Finding]:
-    """All findings; see Maintainable.check. fix: places without a slot are taken out."""
+def check_server(server: RedisServer, keys: Keys, now: float) -> list[Finding]:
+    """All findings; there is nothing that could be mended here."""
     info = _info(server)
     return [
         Finding("server", "ok", f"{_name(info)} at {server.url}"),
         _eviction(info),
         _durability(server, info),
         _memory(server, info),
-        _versions(server, keys, fix=fix),
+        _versions(server, keys),
+        _events(server, keys),
         _clock(server, now),
         _waiting(server, keys, now),
     ]
 
 
 def _info(server: RedisServer) -> Mapping[str, str]:
-    said: str = server.call("INFO", "everything").decode(errors="replace")
+    said: str = server.call("INFO").decode(errors="replace")
     pairs = (line.partition(":") for line in said.splitlines() if ":" in line and not line.startswith("#"))
     return {name: value for name, _, value in pairs}
 
@@ -156,20 +160,29 @@ def _waiting(server: RedisServer, keys: Keys, now: float) -> Finding:
     return Finding("sweep", "ok", "nothing waits for a sweep")
 
 
-def _versions(server: RedisServer, keys: Keys, *, fix: bool) -> Finding:
-    """Whether each slot has its older versions, and each of those its slot."""
-    del fix
+def _events(server: RedisServer, keys: Keys) -> Finding:
+    count = int(server.call("XLEN", keys.log))
+    what = f"{count:,} events wait to be moved to the log of the memories' engine"
+    if count > MANY_EVENTS:
+        return Finding("events", "warn", what, "run `offprompt worker`")
+    return Finding("events", "ok", what)
+
+
+def _versions(server: RedisServer, keys: Keys) -> Finding:
+    """Whether each slot has its older versions, and each of those its slot; some scopes at one moment."""
     lost = stray = 0
-    for app in server.call("SMEMBERS", keys.apps):
-        for tag in server.call("SMEMBERS", keys.app(app.decode(), "owners")):
-            for sub in server.call("SMEMBERS", keys.owner(tag.decode(), "scopes")):
-                flat = server.call("HGETALL", keys.owner(tag.decode(), f"slots:{sub.decode()}"))
-                kept = {folded.decode(): decode_kept(row) for folded, row in zip(flat[::2], flat[1::2], strict=True)}
-                needed = {version_field(name, mark.version) for name, row in kept.items() for mark in row.older}
-                there = server.call("HKEYS", keys.owner(tag.decode(), f"versions:{sub.decode()}"))
-                found = {field.decode() for field in there}
-                lost += len(needed - found)
-                stray += len(found - needed)
+    scopes = all_scopes(server, keys)
+    for start in range(0, len(scopes), AT_ONCE):
+        some = [(tag_of(scope), sub_of(scope)) for scope in scopes[start : start + AT_ONCE]]
+        pairs = [(tag, f"{what}:{sub}") for tag, sub in some for what in ("slots", "versions")]
+        asked = [keys.owner(tag, what) for tag, name in pairs for what in ("rev", name)]
+        replies = [found for _, found in server.run(READ, asked, ["all", "", "names", ""] * len(some))]
+        for flat, fields in zip(replies[::2], replies[1::2], strict=True):
+            kept = {folded.decode(): decode_kept(row) for folded, row in zip(flat[::2], flat[1::2], strict=True)}
+            needed = {version_field(name, mark.version) for name, row in kept.items() for mark in row.older}
+            found = {field.decode() for field in fields}
+            lost += len(needed - found) + sum(not row.current for row in kept.values())
+            stray += len(found - needed)
     if lost or stray:
         what = f"{lost} versions are missing, {stray} have no slot"
         return Finding("versions", "fail", what, "restore the server's files from a copy")

@@ -34,7 +34,7 @@ class RedisRows:
     def scan(self, table: str, after: Row | None, limit: int) -> list[Row]:
         """See Portable.scan."""
         if after is None or (table, after) != self._last:
-            self._scopes = self._all_scopes()
+            self._scopes = all_scopes(self._server, self._keys)
         else:
             self._scopes = self._scopes[bisect_left(self._scopes, after[:4], key=lambda scope: scope.key) :]
         rows: list[Row] = []
@@ -65,7 +65,7 @@ class RedisRows:
 
     def clear(self, table: str) -> None:
         """See Portable.clear_rows. Some scopes at a time."""
-        scopes = self._all_scopes()
+        scopes = all_scopes(self._server, self._keys)
         for start in range(0, len(scopes), AT_ONCE):
             some = scopes[start : start + AT_ONCE]
 
@@ -87,18 +87,6 @@ class RedisRows:
 
         self._server.anew(whole)
 
-    def _all_scopes(self) -> list[Scope]:
-        found: list[Scope] = []
-        for app in self._server.call("SMEMBERS", self._keys.apps):
-            name = app.decode()
-            tags = [tag.decode() for tag in self._server.call("SMEMBERS", self._keys.app(name, "owners"))]
-            for start in range(0, len(tags), AT_ONCE):
-                some = tags[start : start + AT_ONCE]
-                keys = [self._keys.owner(tag, what) for tag in some for what in ("rev", "scopes")]
-                for _, subs in self._server.run(READ, keys, ["members", ""] * len(some)):
-                    found += [scope_of(name, sub.decode()) for sub in subs]
-        return sorted(found, key=lambda scope: scope.key)
-
     def _rows(self, name: str, scopes: Sequence[Scope]) -> list[Row]:
         step = RedisStep(self._server, self._keys)
         step.read_whole(scopes)
@@ -112,6 +100,20 @@ class RedisRows:
 
 def _folded(place: Place) -> str:
     return place[1]
+
+
+def all_scopes(server: RedisServer, keys: Keys) -> list[Scope]:
+    """Every scope that has slots, by key."""
+    found: list[Scope] = []
+    for app in server.call("SMEMBERS", keys.apps):
+        name = app.decode()
+        tags = [tag.decode() for tag in server.call("SMEMBERS", keys.app(name, "owners"))]
+        for start in range(0, len(tags), AT_ONCE):
+            some = tags[start : start + AT_ONCE]
+            asked = [keys.owner(tag, what) for tag in some for what in ("rev", "scopes")]
+            for _, subs in server.run(READ, asked, ["members", ""] * len(some)):
+                found += [scope_of(name, sub.decode()) for sub in subs]
+    return sorted(found, key=lambda scope: scope.key)
 
 
 def check_table(table: str) -> None:

@@ -27,6 +27,8 @@ for i = 1, #KEYS / 2 do
     what = redis.call('HGET', key, field)
   elseif how == 'all' then
     what = redis.call('HGETALL', key)
+  elseif how == 'names' then
+    what = redis.call('HKEYS', key)
   else
     what = redis.call('SMEMBERS', key)
   end

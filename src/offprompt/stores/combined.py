@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
+from offprompt.errors import BackendError
 from offprompt.protocols import Notes, Portable, SlotStore
 from offprompt.records import Event, Finding, LogEvents, Scope, SlotOp
 from offprompt.records.tables import Row
+
+MOVED_AFTER = 1000
+"""Batches after which events are moved though nobody asks for them: the slots' engine keeps them in memory."""
 
 
 class LoggedSlots(SlotStore, Portable, Protocol):
@@ -38,20 +43,28 @@ class Log(SlotStore, Notes, Protocol):
 class CombinedSlots:
     """A SlotStore whose slots are in one engine and whose events are in the log of another, which others write to too.
 
-    Moving     before events are read, and by `move_events`: in the order of the slots' log, each once, by any number
-               of processes. How far that log was moved is a note in the other engine, set in the same transaction.
+    Moving     before events are read, by `move_events`, and by every 1000th batch of this object: in the order of the
+               slots' log, each once, by any number of processes. How far that log was moved is a note in the other
+               engine, set in the same transaction.
     Order      events get their `seq` when they are moved, so those of slots may stand behind later ones of memories.
     """
 
     def __init__(self, slots: LoggedSlots, log: Log) -> None:
         self.slots, self._log = slots, log
+        self._batches = 0
 
     def batch(self, ops: Sequence[SlotOp[Any]]) -> list[Any]:
         """See SlotStore. Events that come alone go to the log at once."""
         if ops and all(isinstance(op, LogEvents) for op in ops):
             self.move_events()
             return self._log.batch(ops)
-        return self.slots.batch(ops)
+        results = self.slots.batch(ops)
+        self._batches += 1
+        if self._batches % MOVED_AFTER == 0:
+            # What the ops did is stored: that the log's engine is away now is no error of theirs.
+            with suppress(BackendError):
+                self.move_events()
+        return results
 
     def events(
         self, *, scope: Scope | None = None, op: str | None = None, after: int = 0, limit: int = 1000

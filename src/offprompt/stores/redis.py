@@ -110,10 +110,10 @@ class RedisStore:
             finally:
                 self._server.close()
 
-    def check(self, *, fix: bool = False) -> list[Finding]:
-        """See Maintainable."""
+    def check(self, *, fix: bool = False) -> list[Finding]:  # noqa: ARG002 - there is nothing to mend
+        """See Checkable."""
         self.flush()
-        return check_server(self._server, self._keys, self._clock.now(), fix=fix)
+        return check_server(self._server, self._keys, self._clock.now())
 
     def tables(self) -> tuple[str, ...]:
         """See Portable. Its events are moved to the memories' engine instead."""
