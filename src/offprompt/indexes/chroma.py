@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import urllib.error
@@ -72,11 +73,11 @@ class ChromaIndex:
         where = _where(sought)
         found = self._do(
             lambda collection: collection.query(
-                query_embeddings=asked, n_results=limit, where=where, include=["metadatas", "distances"]
+                query_embeddings=asked, n_results=limit, where=where, include=["distances"]
             )
         )
-        rows = zip(found["metadatas"][0], found["distances"][0], strict=True)
-        return ranked([(str(payload["memory"]), 1.0 - float(distance)) for payload, distance in rows])
+        rows = zip(found["ids"][0], found["distances"][0], strict=True)
+        return ranked([(str(json.loads(name)[1]), 1.0 - float(distance)) for name, distance in rows])
 
     def upsert(self, entries: Sequence[VectorEntry]) -> None:
         """See VectorIndex."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from offprompt.errors import BackendError, UsageError
+from offprompt.errors import OffpromptError
 from offprompt.protocols import MemoryStore, VectorIndex, apply
 from offprompt.records import (
     Finding,
@@ -108,7 +108,7 @@ def check_vectors(link: VectorLink, store: MemoryStore, *, fix: bool = False) ->
     try:
         found = compare(link, store, fix=fix)
         waiting = len(apply(store, WaitingVectors(limit=MOST_WAITING)))
-    except (BackendError, UsageError) as exc:
+    except OffpromptError as exc:
         return [Finding("vectors", "fail", str(exc), _AWAY)]
     findings: list[Finding] = []
     if waiting:

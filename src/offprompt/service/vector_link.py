@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from offprompt.errors import BackendError, OffpromptError
+from offprompt.errors import BackendError, OffpromptError, UnsupportedError
 from offprompt.protocols import Clock, Embedder, MemoryStore, VectorIndex, VectorSearch, WordIndex, apply
 from offprompt.recall.packing import vector_of
 from offprompt.records import DoneVectors, Indexed, Memory, PendingVectors, Sought, VectorEntry, WaitingVectors
@@ -94,7 +94,7 @@ class VectorLink:
             return {}, self._why
         try:
             return dict(self.index.nearest(vector, sought, limit=limit)), ""
-        except BackendError as exc:
+        except (BackendError, UnsupportedError) as exc:
             self._fail(exc)
             return {}, self._why
 
@@ -113,7 +113,7 @@ class VectorLink:
             for _ in range(BATCHES_AFTER_A_WRITE):
                 if not self.tell(app).left:
                     return
-        except BackendError as exc:
+        except (BackendError, UnsupportedError) as exc:
             self._fail(exc)
         except OffpromptError:
             # The next recall, and doctor, say what is wrong.
