@@ -11,13 +11,15 @@ import pytest
 from offprompt.protocols import Coordinator
 from offprompt.stores.coordination import NotedCoordinator
 from offprompt.stores.in_process import InProcessStore
+from offprompt.stores.postgres import PostgresStore
 from offprompt.stores.redis import RedisStore
 from offprompt.stores.sqlite import SqliteStore
 from offprompt.testing import MovedClock
 from offprompt.testing.suites import CoordinatorSuite
 from tests.servers import redis_url
+from tests.stores.schemas import schema_url
 
-ENGINES = ("in-process", "sqlite", "redis_server", "valkey_server")
+ENGINES = ("in-process", "sqlite", "postgres_server", "redis_server", "valkey_server")
 
 
 @pytest.fixture(params=ENGINES)
@@ -29,6 +31,12 @@ def coordinator(request: pytest.FixtureRequest, clock: MovedClock, tmp_path: Pat
         store = SqliteStore(tmp_path / "agent.db", clock=clock)
         yield NotedCoordinator(store, clock)
         store.close()
+        return
+    if request.param == "postgres_server":
+        with schema_url(request.getfixturevalue("postgres_server")) as place:
+            postgres = PostgresStore(place, clock=clock)
+            yield NotedCoordinator(postgres, clock)
+            postgres.close()
         return
     url = f"{redis_url(request.getfixturevalue(request.param))}?prefix=k{uuid.uuid4().hex[:12]}"
     redis = RedisStore(url, clock=clock)
