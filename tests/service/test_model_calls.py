@@ -204,6 +204,7 @@ context_tokens = 8192
     ("text", "says"),
     [
         ("models = 3", "is no table"),
+        ('[models.embed]\nmodel = "bge-m3"', "settings of its own: embedder, embedder_url"),
         ('[models.extrakt]\nmodel = "m"', "no purpose 'extrakt'"),
         ('[models.extract]\nbase_url = "http://x"', "names no model"),
         ('[models.extract]\nmodel = "m"\nkey = "sk-1"', "a secret in a file; write key_env"),

@@ -58,6 +58,11 @@ def parse_routes(tables: object, *, where: str) -> dict[Purpose, Route]:
     found = as_dict(tables)
     if found is None:
         raise UsageError(f'models in {where} is no table; write [models.extract] with model = "…" under it')
+    if "embed" in found:
+        raise UsageError(
+            f"{where}: [models.embed] is no table; the embedder has settings of its own: embedder, embedder_url, "
+            "embedder_key_env"
+        )
     return {_purpose(name, where): _route(name, table, where) for name, table in found.items()}
 
 
