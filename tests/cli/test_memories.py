@@ -288,6 +288,21 @@ def test_reindex_gives_vectors_to_what_has_none(run: Run, monkeypatch: pytest.Mo
     assert run("recall door --user a --json").document["degraded"] == ""
 
 
+def test_reindex_fills_a_vector_index_that_is_new(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OFFPROMPT_EMBEDDER", "use")
+    file = tmp_path / "with.db"
+    remembered(run, f"'the red door' --user a --url {file}")
+    both = f"--url 'memories={file} vectors=qdrant:///{tmp_path}/q'"
+    assert "not in the vector index" in run(f"recall door --user a {both}").out
+    assert run(f"doctor {both} --json").document["sound"] is True
+    assert run(f"reindex {both}").out.endswith("; entries of the vector index mended: 1\n")
+    assert run(f"reindex {both} --lang zh").out.startswith("已建索引")
+    assert run(f"recall door --user a {both} --json").document["degraded"] == ""
+    assert [one["state"] for one in run(f"doctor {both} --json").document["findings"] if one["name"] == "vectors"] == [
+        "ok"
+    ]
+
+
 def test_alias_looks_first_and_asks_for_yes(run: Run) -> None:
     remembered(run, "'the red door' --user bob@old")
     run("write city Lisbon --user bob@old")

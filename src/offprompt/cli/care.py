@@ -102,7 +102,8 @@ def reindex(call: Call) -> None:
             task = progress.add_task("reindex", total=total)
             done = reindexing.reindex(kit, scope, progress=lambda count: progress.update(task, completed=count))
     by = done.embedder or call.say("by words alone: there is no embedder")
-    call.put(asdict(done), f"{call.say('indexed')}: {done.done} {call.say('memories')}, {by}")
+    mended = f"; {call.say('entries of the vector index mended')}: {done.mended}" if done.mended else ""
+    call.put(asdict(done), f"{call.say('indexed')}: {done.done} {call.say('memories')}, {by}{mended}")
 
 
 def mount(app: typer.Typer) -> None:

@@ -144,6 +144,7 @@ CHINESE: Final = {
     "left out": "未采用",
     "indexed": "已建索引",
     "by words alone: there is no embedder": "仅按词查找：没有嵌入模型",
+    "entries of the vector index mended": "向量索引中已修正的条目",
     "agent": "代理",
     "everyone": "所有人",
     "would move to": "将移到",
