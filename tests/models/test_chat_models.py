@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import offprompt
-from offprompt import Cancel, ModelError, UsageError
+from offprompt import Cancel, ModelError, UnsupportedError, UsageError
+from offprompt.models import clients
 from offprompt.models.chat_anthropic import AnthropicChatModel
 from offprompt.models.chat_openai import OpenAIChatModel
 from offprompt.models.retrying import Retries, asked_wait, is_worth_a_try
@@ -226,6 +227,22 @@ def test_many_threads_share_one_model(server: StrictServer, wire: str) -> None:
     model.close()
     model.close()
     assert text_of(model.create(USER)) == WORDS, "a closed model opens again when it is used"
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_client_that_is_not_installed_says_what_to_install(monkeypatch: pytest.MonkeyPatch, wire: str) -> None:
+    def missing(name: str) -> None:
+        raise ImportError(name)
+
+    with StrictServer(says_words) as running:
+        model = model_at(running, wire)
+        monkeypatch.setattr(clients, "import_module", missing)
+        with pytest.raises(UnsupportedError, match=rf"pip install 'offprompt\[{wire}\]'"):
+            model.create(USER)
+        with pytest.raises(UnsupportedError, match="pip install"):
+            model.stream(USER)
+        assert model.context_tokens == 0
+        assert running.requests == []
 
 
 def test_a_session_runs_on_a_model(server: StrictServer) -> None:

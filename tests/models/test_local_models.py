@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import offprompt
 from offprompt import ModelError, UsageError
+from offprompt.models import windows
 from offprompt.models.chat_anthropic import AnthropicChatModel
 from offprompt.models.chat_ollama import OllamaChatModel
 from offprompt.models.chat_openai import OpenAIChatModel
@@ -61,6 +63,20 @@ def test_the_window_is_asked_of_the_server(
     asked.clear()
     assert model.context_tokens == (window or 777)
     assert asked == [], "asked once"
+
+
+def test_a_provider_is_asked_for_its_models_alone() -> None:
+    class Client:
+        asked: ClassVar[list[str]] = []
+
+        async def get(self, path: str) -> dict[str, Any]:
+            self.asked.append(path)
+            return {"data": [{"id": "kimi-k2", "context_length": 262144}, {"id": "other", "context_length": 1}]}
+
+    client: Any = Client()
+    assert asyncio.run(windows.of_chat_endpoint(client, "https://api.moonshot.cn/v1", "kimi-k2")) == 262144
+    assert asyncio.run(windows.of_chat_endpoint(client, "https://api.moonshot.cn/v1", "unknown")) == 0
+    assert client.asked == ["/models", "/models"]
 
 
 def test_a_server_that_comes_up_later_is_asked_again(server: StrictServer) -> None:

@@ -71,6 +71,13 @@ class Client:
         made = getattr(module, "AsyncOpenAI" if self.sdk == "openai" else "AsyncAnthropic")
         return made(api_key=self.key or NO_KEY, max_retries=0, timeout=timeout, **options)
 
+    def load(self) -> None:
+        """Have the provider's client ready; it connects with the first call.
+
+        Raises   UnsupportedError if it is not installed.
+        """
+        _ = self._client
+
     async def get(self, path: str) -> dict[str, Any]:
         """The JSON object at a path."""
         return await self._json(lambda: self._client.get(path, cast_to=object))

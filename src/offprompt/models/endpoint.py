@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+import threading
 import time
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
@@ -44,6 +45,7 @@ class Endpoint:
             raise UsageError(f"timeout_s={timeout_s!r}: give the seconds that a call may take, a number above 0")
         self.timeout_s = timeout_s
         self._held: tuple[CallLoop, Client] | None = None
+        self._lock = threading.Lock()
 
     def call(
         self, ask: Callable[[Client], Awaitable[T]], sent: object, timeout_s: float | None, cancel: Cancel | None
@@ -78,11 +80,14 @@ class Endpoint:
     def open(self) -> tuple[CallLoop, Client]:
         """The client, and the loop that it lives on."""
         loop = call_loop()
-        if self._held is None or self._held[0] is not loop:
-            client = self._make()
-            self._held = (loop, client)
-            weakref.finalize(self, loop.later, client.aclose).atexit = False
-        return self._held
+        with self._lock:
+            if self._held is None or self._held[0] is not loop:
+                client = self._make()
+                # Its library may take seconds to load, which no call's deadline has to pay.
+                client.load()
+                self._held = (loop, client)
+                weakref.finalize(self, loop.later, client.aclose).atexit = False
+            return self._held
 
     def until(self, timeout_s: float | None) -> Until:
         """A deadline from now."""

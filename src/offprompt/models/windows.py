@@ -21,17 +21,20 @@ async def of_chat_endpoint(client: Client, base_url: str, name: str) -> int:
     """The window of a model behind chat completions, 0: the endpoint does not tell.
 
     Asked     llama.cpp's `/props` (what it runs with); `/models` (vLLM's `max_model_len`, others' `context_length`);
-              LM Studio's and Ollama's own API.
+              LM Studio's and Ollama's own API. Behind https, where providers are, `/models` alone.
     Raises    as `Client`, where there is no connection.
     """
     root = re.sub(r"/v\d+$", "", base_url)
-    props = await _asked(client, f"{root}/props")
+    is_remote = base_url.startswith("https://")
+    props = {} if is_remote else await _asked(client, f"{root}/props")
     if found := number_in(as_dict(props.get("default_generation_settings")) or {}, "n_ctx"):
         return found
     listed = await _asked(client, "/models")
     entry = _entry(listed, name)
     if found := next((number for key in _NAMES if (number := number_in(entry, key))), 0):
         return found
+    if is_remote:
+        return 0
     studio = await _asked(client, f"{root}/api/v0/models/{quote(name, safe='')}")
     if found := number_in(studio, "loaded_context_length") or number_in(studio, "max_context_length"):
         return found
