@@ -96,6 +96,19 @@ def scans(store: PostgresStore) -> int:
         return row[0] if row else 0
 
 
+def test_doctor_tells_of_a_missing_graph_and_makes_it(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = store.vectors(embedder="it's 100%", dimension=DIMENSION)
+    assert not [finding for finding in store.check() if finding.name == "graph"]
+    index.upsert(many(60))
+    assert not [finding for finding in store.check() if finding.name == "graph"]
+    monkeypatch.setattr(table, "EXACT", 2)
+    for fix, state in ((False, "warn"), (True, "ok")):
+        (finding,) = [finding for finding in store.check(fix=fix) if finding.name == "graph"]
+        assert finding.state == state
+    assert not [finding for finding in store.check() if finding.name == "graph"]
+    assert not [finding for finding in store.check() if finding.state == "fail"]
+
+
 def test_very_long_and_very_short_questions_are_compared(store: PostgresStore) -> None:
     index = store.vectors(embedder=EMBEDDER, dimension=DIMENSION)
     index.upsert([entry("m_a", seed=1), entry("m_b", seed=2)])

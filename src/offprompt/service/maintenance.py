@@ -100,5 +100,8 @@ def sweep(
 
 def _maintainable(store: object, what: str) -> Maintainable:
     if not isinstance(store, Maintainable):
-        raise UnsupportedError(f"{type(store).__name__} has no files, so there is no {what}; open a file instead")
+        raise UnsupportedError(
+            f"{type(store).__name__} has no files, so there is no {what}; copy it into one and back (offprompt copy "
+            "FROM TO), or use the server's own tools (of PostgreSQL pg_dump and pg_restore, with --schema=NAME)"
+        )
     return store

@@ -25,6 +25,13 @@ WIDTH: Final = 100
 # No such file, no such extension, no right to make it.
 _NO_EXTENSION: Final = frozenset({"0A000", "58P01", "42501"})
 _GRAPH: Final = "vectors_graph_"
+_ASK_EXTENSION: Final = (
+    "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'"
+)
+_COUNT_GRAPHS: Final = (
+    "SELECT count(*) FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE indrelid = to_regclass(%s) "
+    "AND indisvalid AND starts_with(relname, %s) AND pg_get_expr(indpred, indrelid) = %s"
+)
 _TABLE: Final = (
     f"""
     CREATE TABLE vectors (
@@ -136,13 +143,23 @@ def set_up(connection: Connection, schema: str, embedder: str, dimension: int) -
             f"the vectors of {embedder} in this schema have {other} numbers, and {dimension} are asked for; "
             "embed with the model that made them, or drop them and reindex"
         )
-    graph = _first(
-        connection,
-        "SELECT count(*) FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE indrelid = to_regclass(%s) "
-        "AND indisvalid AND starts_with(relname, %s) AND pg_get_expr(indpred, indrelid) = %s",
-        (f"{schema}.vectors", _GRAPH, f"(embedder = {literal(embedder, binds=False)}::text)"),
+    graphs = _first(connection, _COUNT_GRAPHS, _graph_of(schema, embedder))
+    return VectorTable(ext, embedder, dimension, bool(graphs))
+
+
+def without_graph(db: Statements, schema: str) -> list[tuple[str, int, int]]:
+    """Embedder, dimension and vectors of the largest scope, of embedders with a very large scope and no graph."""
+    ext = db.row(_ASK_EXTENSION)
+    if ext is None or db.row("SELECT 1 WHERE to_regclass(%s) IS NOT NULL", (f"{schema}.vectors",)) is None:
+        return []
+    rows = db.rows(
+        f"SELECT embedder, min(dimension), max(number) FROM (SELECT embedder, min({ext[0]}.vector_dims(vector)) AS "
+        f"dimension, count(*) AS number FROM vectors GROUP BY embedder, {PLACE}) AS each GROUP BY embedder "
+        "HAVING max(number) > %s ORDER BY embedder",
+        (EXACT,),
     )
-    return VectorTable(ext, embedder, dimension, bool(graph))
+    found = [(row[0], row[1], row[2]) for row in rows]
+    return [one for one in found if not (db.row(_COUNT_GRAPHS, _graph_of(schema, one[0])) or (0,))[0]]
 
 
 def literal(text: str, *, binds: bool = True) -> str:
@@ -151,13 +168,14 @@ def literal(text: str, *, binds: bool = True) -> str:
     return quoted.replace("%", "%%") if binds else quoted
 
 
+def _graph_of(schema: str, embedder: str) -> tuple[str, str, str]:
+    """What `_COUNT_GRAPHS` is asked with."""
+    return f"{schema}.vectors", _GRAPH, f"(embedder = {literal(embedder, binds=False)}::text)"
+
+
 def _extension(connection: Connection) -> str:
     """The schema of pgvector, which is added to the database if it is not there."""
-    ask = (
-        "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace "
-        "WHERE extname = 'vector'"
-    )
-    found = _first(connection, ask)
+    found = _first(connection, _ASK_EXTENSION)
     if found is None:
         try:
             say(connection, "CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
@@ -168,7 +186,7 @@ def _extension(connection: Connection) -> str:
                 "this PostgreSQL has no pgvector, or this role may not add it: install pgvector on the server and run "
                 "CREATE EXTENSION vector as a superuser, or leave out vectors=pgvector"
             ) from exc
-        found = _first(connection, ask)
+        found = _first(connection, _ASK_EXTENSION)
     return str(found)
 
 

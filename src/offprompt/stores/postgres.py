@@ -42,6 +42,7 @@ from offprompt.stores._pg_locks import (
 from offprompt.stores._pg_memories import ElsewhereError, PgMemories
 from offprompt.stores._pg_slots import PgSlots
 from offprompt.stores._pg_transactions import Database, Durability
+from offprompt.stores._pg_vector_table import without_graph
 from offprompt.stores._pg_vectors import PgVectors
 from offprompt.stores._session_rules import key_owner
 from offprompt.stores._slot_ops import is_read, run_ops
@@ -184,11 +185,22 @@ class PostgresStore:
         """An index of vectors in the same schema; it ends with this store."""
         return PgVectors(self._db, embedder=embedder, dimension=dimension)
 
-    def check(self, *, fix: bool = False) -> list[Finding]:  # noqa: ARG002 - nothing here is mended without loss
-        """See Checkable."""
+    def check(self, *, fix: bool = False) -> list[Finding]:
+        """See Checkable. fix: graphs of vectors are made where very large scopes lack one; it may take minutes."""
         self.flush()
         confined, now = self._db.is_confined, self._clock.now()
-        return self._db.read(lambda db: check_store(db, now, is_confined=confined), apps=[] if confined else None)
+        if confined:
+            return self._db.read(lambda db: check_store(db, now, is_confined=True), apps=())
+        findings = self._db.read(lambda db: check_store(db, now, is_confined=False), apps=None)
+        lacking = self._db.read(lambda db: without_graph(db, self._db.address.schema), apps=None)
+        for embedder, dimension, largest in lacking:
+            what = f"a scope has {largest:,} vectors of {embedder}, which are all compared by each recall"
+            if fix:
+                self.vectors(embedder=embedder, dimension=dimension).build_graph()
+                findings.append(Finding("graph", "ok", f"{what}; now there is a graph of them"))
+            else:
+                findings.append(Finding("graph", "warn", what, "let doctor make a graph of them (--fix)"))
+        return findings
 
     def tables(self) -> tuple[str, ...]:
         """See Portable."""
