@@ -116,11 +116,11 @@ def test_what_no_try_helps_is_said_at_once(server: StrictServer, wire: str, stat
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_an_error_quotes_nothing_of_what_was_sent(server: StrictServer, wire: str) -> None:
-    told = "the door code of the summer house is 4711-0815"
-    server.troubles = [Trouble(400, says=f"Input should be a valid string, got {told!r}; see the manual")]
-    with pytest.raises(UsageError) as caught:
-        model_at(server, wire).create({"messages": [{"role": "user", "content": f"Know that {told}."}]})
-    assert "got '…'; see the manual" in str(caught.value)
+    for told in ("the door code of the summer house is 4711-0815", "夏天住的那个院子的门密码是四七一一"):
+        server.troubles = [Trouble(400, says=f"Input should be a valid string, got {told!r}; see the manual")]
+        with pytest.raises(UsageError) as caught:
+            model_at(server, wire).create({"messages": [{"role": "user", "content": f"Know that {told}."}]})
+        assert "got '…'; see the manual" in str(caught.value)
 
 
 @pytest.mark.parametrize("wire", WIRES)

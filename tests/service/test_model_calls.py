@@ -165,6 +165,11 @@ def test_what_is_erased_takes_its_ledger_along(server: StrictServer, clock: Move
     assert mem.parts.sessions.ledger(place_of(ADA, "2027-01-15")) == []
 
 
+def test_no_conversation_takes_a_ledgers_place() -> None:
+    with pytest.raises(UsageError, match="Offprompt's own ledgers"):
+        offprompt.open(":memory:").scope(user="ada").session("@models/2027-01-15")
+
+
 def test_no_model_is_set_unless_one_is_named(server: StrictServer) -> None:
     calls = calls_of(offprompt.open(":memory:"))
     assert calls.of("extract") is None

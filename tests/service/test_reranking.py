@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -164,6 +165,11 @@ class Short(Backwards):
         return super().scores(query, texts)[1:]
 
 
+class Odd(Backwards):
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        return [math.nan for _ in super().scores(query, texts)]
+
+
 class Failing(Backwards):
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         del query, texts
@@ -175,8 +181,10 @@ def test_any_reranker_will_do(server: StrictServer) -> None:
     plain = texts(ada.recall("Where do I live?", top_k=20))
     assert texts(ada.recall("Where do I live?", top_k=20, rerank=Backwards())) == plain[::-1]
     assert ada.recall("Where do I live?", rerank=Failing()).degraded == "not reranked: it is not there"
-    with pytest.raises(UsageError, match="give one each"):
+    with pytest.raises(UsageError, match="one finite number each"):
         ada.recall("Where do I live?", rerank=Short())
+    with pytest.raises(UsageError, match="one finite number each"):
+        ada.recall("Where do I live?", rerank=Odd())
     with pytest.raises(UsageError, match="name and scores"):
         ada.recall("Where do I live?", rerank="yes")
 

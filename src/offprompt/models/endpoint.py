@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 SAID_CHARS: Final = 300
 QUOTED_CHARS: Final = 24
+QUOTED_HAN: Final = 12
 """A run of so many characters of what was sent is taken out of what the endpoint says about it."""
 
 KEY_CHARS: Final = 8
@@ -171,10 +172,15 @@ class Endpoint:
         if len(self._key) >= KEY_CHARS:
             line = line.replace(self._key, "***")
         texts = " ".join("\n".join(_texts(sent)).split())
-        runs = [at for at in range(len(line) - QUOTED_CHARS + 1) if line[at : at + QUOTED_CHARS] in texts]
-        quoted = {each for at in runs for each in range(at, at + QUOTED_CHARS)}
+        quoted = {at for start, end in _runs(line) if line[start:end] in texts for at in range(start, end)}
         line = "".join("\0" if at in quoted else char for at, char in enumerate(line[: 4 * SAID_CHARS]))
         return re.sub("\0+", "…", line)[:SAID_CHARS] or "no word on it"
+
+
+def _runs(line: str) -> Iterator[tuple[int, int]]:
+    """Where runs begin and end that are long enough to be a quotation."""
+    yield from ((at, at + QUOTED_CHARS) for at in range(len(line) - QUOTED_CHARS + 1))
+    yield from (found.span(1) for found in _HAN.finditer(line))
 
 
 def _texts(sent: object) -> Iterator[str]:
@@ -185,6 +191,8 @@ def _texts(sent: object) -> Iterator[str]:
     for inner in (*(mapping or {}).values(), *(items or ())):
         yield from _texts(inner)
 
+
+_HAN: Final = re.compile(rf"(?=([\u3400-\u9fff，。、？！：；]{{{QUOTED_HAN}}}))")
 
 _KEY: Final = ("does not take the key", "give key=, or set the variable that docs/models.md names for it")
 _REFUSED: Final = ("refused the request", "change the request; the same one is refused again")

@@ -9,9 +9,6 @@ from typing import Any, Final, TypeGuard
 from offprompt.recall.scripts import HAN
 from offprompt.records import as_dict, as_list, compact
 
-PROMPT: Final = "rerank-1"
-"""The version of what the model is told."""
-
 TEXT_CHARS: Final = 600
 """Characters of a text that the model reads."""
 

@@ -18,7 +18,7 @@ from offprompt.service.async_session import AsyncSession
 from offprompt.service.holders import Holder, holders
 from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.memory_access import MemoryAccess
-from offprompt.service.model_calls import ModelCalls
+from offprompt.service.model_calls import SESSIONS, ModelCalls
 from offprompt.service.session import Session
 from offprompt.service.session_kit import Capture, Derive, HistoryPolicy, SessionKit, SessionOptions
 from offprompt.service.slot_writer import Kit
@@ -142,6 +142,8 @@ class BoundScope:
                         the setting of that name. derive: `rules` read them for facts and profile, or `none` do.
         """
         checked_tools(tools)
+        if isinstance(session_id, str) and session_id.startswith(SESSIONS):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"the session id {session_id!r} is one of Offprompt's own ledgers; choose another one")
         scope = self.scope.narrow(session=session_id)
         options = SessionOptions(
             model=model,

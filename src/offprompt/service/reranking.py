@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -79,9 +80,9 @@ def reranked(kit: MemoryKit, scope: Scope, query: str, found: Recalled, reranker
         why = f"not reranked: {exc}"
         degraded = f"{found.degraded}; {why}" if found.degraded else why
         return replace(found, hits=found.hits[:top_k], degraded=degraded)
-    if len(scores) != len(found.hits):
+    if len(scores) != len(found.hits) or not all(map(math.isfinite, scores)):
         raise UsageError(
-            f"the reranker {reranker.name!r} gave {len(scores)} scores for {len(found.hits)} texts; give one each"
+            f"the reranker {reranker.name!r} gave {len(scores)} scores for {len(found.hits)} texts; give one finite number each"
         )
     pairs = sorted(zip(scores, found.hits, strict=True), key=lambda pair: -pair[0])
     hits = tuple(Hit(hit.memory, score, {**hit.parts, "rerank": score, "first": hit.score}) for score, hit in pairs)
