@@ -82,7 +82,8 @@ def reranked(kit: MemoryKit, scope: Scope, query: str, found: Recalled, reranker
         return replace(found, hits=found.hits[:top_k], degraded=degraded)
     if len(scores) != len(found.hits) or not all(map(math.isfinite, scores)):
         raise UsageError(
-            f"the reranker {reranker.name!r} gave {len(scores)} scores for {len(found.hits)} texts; give one finite number each"
+            f"the reranker {reranker.name!r} gave {len(scores)} scores for {len(found.hits)} texts; "
+            "give one finite number each"
         )
     pairs = sorted(zip(scores, found.hits, strict=True), key=lambda pair: -pair[0])
     hits = tuple(Hit(hit.memory, score, {**hit.parts, "rerank": score, "first": hit.score}) for score, hit in pairs)
