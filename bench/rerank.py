@@ -49,11 +49,13 @@ def main() -> None:
         model = chosen(given.model, given.base_url, closing)
         for folder in sorted(Path(os.environ["OFFPROMPT_DATA"]).iterdir()):
             for data in sets_in(folder):
+                print(f"{data.name} …", file=sys.stderr, flush=True)
                 sums = measured(data, model, given.questions)
                 count = max(sums.questions, 1)
                 print(
                     f"{data.name}: {sums.questions} questions, R@{TOP} {sums.plain / count:.3f} plain, "
-                    f"{sums.reranked / count:.3f} reranked; not reranked {sums.not_reranked}"
+                    f"{sums.reranked / count:.3f} reranked; not reranked {sums.not_reranked}",
+                    flush=True,
                 )
                 for why in dict.fromkeys(sums.degraded):
                     print(f"  {sums.degraded.count(why)} × {why[:160]}")
