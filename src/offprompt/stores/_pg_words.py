@@ -29,6 +29,12 @@ PUT: Final = (
     "(place, is_live, expires_at, length, keys) = "
     "(excluded.place, excluded.is_live, excluded.expires_at, excluded.length, excluded.keys)"
 )
+_PUT_MANY: Final = PUT.replace(
+    "VALUES (%s, %s, %s, %s, %s, %s, %s::bigint[])",
+    "SELECT app, memory_id, place, is_live, expires_at, length, keys::bigint[] FROM unnest(%s::text[], %s::text[], "
+    "%s::bigint[], %s::boolean[], %s::float8[], %s::bigint[], %s::text[]) "
+    "AS new (app, memory_id, place, is_live, expires_at, length, keys)",
+)
 MARK: Final = (
     "UPDATE memory_words SET is_live = %s, expires_at = %s, place = %s, "
     "keys = ARRAY(SELECT key # place # %s FROM unnest(keys) AS one (key)) WHERE app = %s AND memory_id = %s "
@@ -65,15 +71,11 @@ _BESIDE: Final = (
 
 def put(db: Statements, memory: Memory, indexed: Indexed) -> None:
     """Store the words of a memory, in place of those that it had."""
-    packed = _packed(indexed.content)
-    place = (memory.scope.app, memory.memory_id)
-    if packed is None or not packed.terms:
-        db.run("DELETE FROM memory_words WHERE app = %s AND memory_id = %s", place)
-        return
-    number = scope_number(memory.scope)
-    is_live = memory.state == "live" and indexed.version == memory.version
-    keys = [number ^ term_number(term) for term in packed.terms]
-    db.run(PUT, (*place, number, is_live, _end_of(memory), packed.length, keys))
+    row = _row(memory, indexed)
+    if row is None:
+        db.run("DELETE FROM memory_words WHERE app = %s AND memory_id = %s", (memory.scope.app, memory.memory_id))
+    else:
+        db.run(PUT, row)
 
 
 def mark(db: Statements, memory: Memory) -> None:
@@ -89,8 +91,25 @@ def put_again(db: Statements, app: str, ids: Sequence[str]) -> None:
         "USING (app, memory_id) WHERE app = %s AND memory_id = ANY(%s)",
         (app, list(ids)),
     )
-    for row in rows:
-        put(db, memory_of(row[0]), Indexed(*row[1:]))
+    made = [made for row in rows if (made := _row(memory_of(row[0]), Indexed(*row[1:]))) is not None]
+    gone = sorted(set(ids) - {row[1] for row in made})
+    db.run("DELETE FROM memory_words WHERE app = %s AND memory_id = ANY(%s)", (app, gone))
+    if made:
+        *columns, keys = zip(*made, strict=True)
+        # Lists of lists of unlike lengths are no array: each goes as text.
+        texts = [f"{{{','.join(map(str, one))}}}" for one in keys]
+        db.run(_PUT_MANY, [*map(list, columns), texts])
+
+
+def _row(memory: Memory, indexed: Indexed) -> tuple[Any, ...] | None:
+    """A row of `memory_words`; None for a text without words."""
+    packed = _packed(indexed.content)
+    if packed is None or not packed.terms:
+        return None
+    number = scope_number(memory.scope)
+    is_live = memory.state == "live" and indexed.version == memory.version
+    keys = [number ^ term_number(term) for term in packed.terms]
+    return memory.scope.app, memory.memory_id, number, is_live, _end_of(memory), packed.length, keys
 
 
 def search(db: Statements, terms: Iterable[str], sought: Sought, limit: int, now: float) -> WordHits:
