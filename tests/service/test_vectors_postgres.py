@@ -1,7 +1,8 @@
-"""Recall of very large scopes in PostgreSQL: words by its index, closeness by pgvector, nothing loaded whole."""
+"""Recall of very large scopes in PostgreSQL: words by its index, closeness by pgvector or Chroma, none loaded whole."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import offprompt
 from offprompt.records import Recalled, Scope
+from offprompt.service.checkup import checkup
 from offprompt.service.memories import Memories
 from offprompt.service.offprompt import Offprompt
 from tests.servers import Server
@@ -16,12 +18,16 @@ from tests.service.test_vectors import ASKED, SAID
 from tests.stores.schemas import schema_url
 
 
-@pytest.fixture(scope="module")
-def large(postgres_server: Server) -> Iterator[Offprompt]:
+@pytest.fixture(scope="module", params=["pgvector", "chroma"])
+def large(request: pytest.FixtureRequest, postgres_server: Server) -> Iterator[Offprompt]:
     """Every scope of more than five memories is very large here."""
+    vectors = "pgvector"
+    if request.param == "chroma":
+        server: Server = request.getfixturevalue("chroma_server")
+        vectors = f"chroma://127.0.0.1:{server.port}?collection=t{uuid.uuid4().hex}"
     with (
         schema_url(postgres_server) as url,
-        offprompt.open(f"memories={url} vectors=pgvector", exact_scope=5) as memory,
+        offprompt.open(f"memories={url} vectors={vectors}", exact_scope=5) as memory,
     ):
         yield memory
 
@@ -54,6 +60,15 @@ def test_it_answers_as_a_scope_that_is_searched_whole(told: tuple[Memories, Memo
 def test_nothing_is_loaded_whole(large: Offprompt, told: tuple[Memories, Memories]) -> None:
     told[0].recall("boat")
     assert not large.parts.memories.kit.index.holds(Scope(user="a@example.com"), "inherit")
+
+
+def test_the_index_is_in_step(large: Offprompt, told: tuple[Memories, Memories]) -> None:
+    assert [one.state for one in checkup(large.parts).findings if one.name == "vectors"] == ["ok"]
+    memory = told[0].list(limit=1).memories[0]
+    told[0].forget(memory.memory_id)
+    assert memory.text not in scores(told[0].recall(memory.text, floor=0.0, top_k=50))
+    told[0].undo(memory.memory_id)
+    assert memory.text in scores(told[0].recall(memory.text, floor=0.0, top_k=50))
 
 
 def test_filters_and_kinds_hold(told: tuple[Memories, Memories]) -> None:
