@@ -121,6 +121,9 @@ class Settings:
     )
     extract_categories: str = _setting("", "The only categories of such facts, with commas between; empty: any.")
     extract_instructions: str = _setting("", "What a language model is told beside our instructions for reading facts.")
+    summary_tokens: int = _setting(
+        0, "Tokens from which values of slots get a summary beside them, made by a language model; 0: none does."
+    )
     budget_tokens: int = _setting(
         0, "Tokens that models for memory may take in a day, for each user; then memory goes on without them. 0: any."
     )

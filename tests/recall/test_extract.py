@@ -21,7 +21,7 @@ from offprompt.recall.extract import (
     schema_of,
 )
 from offprompt.recall.extract.negation import denial
-from offprompt.recall.extract.prompting import language_of_turns
+from offprompt.recall.extract.prompting import language_of
 from offprompt.recall.extract.records import ACTIONS
 from offprompt.recall.extract.spans import find_span
 
@@ -231,9 +231,9 @@ def test_the_request_holds_turns_as_data(language: Any) -> None:
 
 
 def test_the_language_is_that_of_most_words() -> None:
-    assert language_of_turns(LINES) == "en"
-    assert language_of_turns(LINES[1:2]) == "zh"
-    assert language_of_turns([Line(1, "帮我看看 Python asyncio 的问题", AT)]) == "zh"
+    assert language_of("\n".join(line.text for line in LINES)) == "en"
+    assert language_of(LINES[1].text) == "zh"
+    assert language_of("帮我看看 Python asyncio 的问题") == "zh"
 
 
 _words = st.sampled_from(

@@ -11,6 +11,7 @@ import typer
 from offprompt.cli.call import Call, command
 from offprompt.cli.render import scope_json, table
 from offprompt.errors import ModelError
+from offprompt.records import Scope
 
 if TYPE_CHECKING:  # what reads turns loads NumPy
     from offprompt.service.extracting import Extracted
@@ -27,21 +28,30 @@ def consolidate(
 ) -> None:
     """Let the model of [models.extract] read what users said, of a scope or all; broken off, it goes on where it was.
 
-    Exit code 5 if the model failed: the turns wait, and the next run goes on.
+    With the setting summary_tokens long values get their summaries too. Exit code 5 if the model failed: what is left
+    waits for the next run.
     """
     with call.memory() as memory:
         # NumPy and the embedder are loaded with the command, not with the program.
-        from offprompt.service import consolidating  # noqa: PLC0415
+        from offprompt.service import consolidating, summarizing  # noqa: PLC0415
 
         kit = memory.parts.memories.kit
         scope = call.scope_of(memory).scope.without_session() if call.scoped else None
         found = list(consolidating.consolidate(kit, scope, limit=limit, pending=pending))
         left = consolidating.waits(memory.parts.main, scope)
+        failed = next((one.stopped for one in found if one.cause in ("trouble", "useless")), "")
+        everywhere = Scope(memory.parts.settings.app, shared=True)
+        summed = [] if failed else list(summarizing.summarize(kit, scope or everywhere, limit=limit))
+    failed = failed or next((one.why for one in summed if one.outcome == "trouble"), "")
     document: dict[str, Any] = {"scopes": [_json(one) for one in found], "left": asdict(left)}
-    call.put(document, _text(call, found, left.waiting, left.pending))
-    failed = next((one for one in found if one.cause in ("trouble", "useless")), None)
-    if failed is not None:
-        raise ModelError(f"what was read is stored, and the rest waits: {failed.stopped}", kind="reply")
+    document["summaries"] = [{**asdict(one), "scope": scope_json(one.scope)} for one in summed]
+    lines = [_text(call, found, left.waiting, left.pending)]
+    lines += [
+        f"{call.say('summary')} {one.name} ({one.scope}): {call.say(one.outcome)} {one.why}".rstrip() for one in summed
+    ]
+    call.put(document, "\n".join(lines))
+    if failed:
+        raise ModelError(f"what was read is stored, and the rest waits: {failed}", kind="reply")
 
 
 def _json(one: Extracted) -> dict[str, Any]:

@@ -193,6 +193,8 @@ CHINESE: Final = {
     "set aside": "搁置",
     "decisions that its turns do not carry": "轮次不支持的决定",
     "what a language model read": "语言模型所读",
+    "summary": "摘要",
+    "made": "已生成",
     "left out without evidence": "因无证据而略去",
     "failed": "失败",
     "a minute": "个/分钟",

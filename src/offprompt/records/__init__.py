@@ -68,6 +68,7 @@ from offprompt.records.scope import WITHIN, Scope, Within
 from offprompt.records.session import Body, Head, JournalEntry, SessionChange, SessionRecord
 from offprompt.records.slot import (
     DEFAULT,
+    MAX_NAME_CHARS,
     POLICIES,
     RULES,
     Default,
@@ -87,6 +88,7 @@ from offprompt.records.vectors import Sought, VectorEntry, VectorStamp, WaitingV
 __all__ = [
     "DEFAULT",
     "MAX_MEMORY_CHARS",
+    "MAX_NAME_CHARS",
     "MEMORY_ACTIONS",
     "MEMORY_KINDS",
     "MEMORY_STATES",

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from offprompt.protocols import Tokenizer
 from offprompt.recall.extract import BadAnswerError, Checked, Known, Line, Prompt, check, read_decisions, schema_of
-from offprompt.recall.extract.prompting import language_of_turns, prompt_for
+from offprompt.recall.extract.prompting import language_of, prompt_for
 from offprompt.recall.extract.records import Decision, Strictness
 from offprompt.records import Cancel, Completion, Memory, Scope
 from offprompt.service.exporting import secret_hider
@@ -162,7 +162,7 @@ class BatchReader:
         facts = [self._known(number, fact) for number, fact in enumerate(known, 1)]
         own = self.rules
         prompt = prompt_for(
-            self.kit.settings.language or language_of_turns(lines),
+            self.kit.settings.language or language_of("\n".join(line.text for line in lines)),
             strictness=own.strictness,
             categories=own.categories,
             instructions=own.instructions,

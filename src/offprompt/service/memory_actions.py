@@ -32,7 +32,7 @@ from offprompt.service.memory_search import ID_CHARS, MemorySearch, is_foreign
 from offprompt.service.pages import Pages, outdate
 from offprompt.service.policies import is_standing
 from offprompt.service.session_kit import date_of
-from offprompt.service.slot_writer import Writer
+from offprompt.service.slot_writer import SUMMARY, Writer
 from offprompt.service.slots import Slots
 from offprompt.service.turn import Turn
 from offprompt.wire.handles import Resolved, resolve_arguments
@@ -178,6 +178,8 @@ class MemoryActions:
             source, date, text = self._stored_text(name)
             text = stored_text(self.turn, text)
             return self._pages.show(ShownValue(name, text, source, date), page, foreign=source in FOREIGN, again=again)
+        if action.arguments.get("part") == SUMMARY:
+            name = f"{name}.{SUMMARY}"
         slot = self.turn.slots.get(name, actor="model")
         if slot is None:
             return Receipt("mem_read", self._say("missing", name), ok=False, name=name)

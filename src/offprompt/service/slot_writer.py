@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from offprompt.config import Settings
 from offprompt.errors import LimitError, NameInvalidError
 from offprompt.protocols import Clock, SlotStore, Tokenizer, run
 from offprompt.records import (
     DEFAULT,
+    MAX_NAME_CHARS,
     EraseSlots,
     GetSlot,
     Json,
@@ -117,6 +118,9 @@ class SlotWriter:
             self._check_free(put.name, [op.name for op in ops[1:]], own=current.parts if current is not None else 0)
         before = current or find_hidden(self._kit.slots, self.scope, put.name)
         surplus = part_names(put.name, before.parts if before is not None else 0)[len(ops) - 1 :]
+        if before is not None:
+            # It is of the value that was there, and this one may be a secret.
+            surplus += summary_names(self._kit.slots, self.scope, put.name)
         erase: list[SlotOp[Any]] = [EraseSlots(self.scope, tuple(surplus))] if surplus else []
         return replace(self._kit.slots.batch([*erase, *ops])[len(erase)], value=put.value, bytes=size)
 
@@ -223,6 +227,19 @@ class SlotWriter:
 def part_names(name: str, parts: int) -> list[str]:
     """The names of a split slot's parts."""
     return [f"{name}.{part}" for part in range(1, parts + 1)]
+
+
+SUMMARY: Final = "summary"
+"""The tag of a slot that holds the summary of another, and the end of its name: `NAME.summary`."""
+
+
+def summary_names(store: SlotStore, scope: Scope, name: str, *, hidden: bool = False) -> list[str]:
+    """The name of the slot's summary, if there is one; it goes, and comes back, with its slot."""
+    own = f"{name}.{SUMMARY}"
+    if len(own) > MAX_NAME_CHARS:
+        return []
+    found = find_hidden(store, scope, own) if hidden else run(store, GetSlot(scope, own))
+    return [own] if found is not None and found.source == "model" and SUMMARY in found.tags else []
 
 
 def find_hidden(store: SlotStore, scope: Scope, name: str) -> Slot | None:

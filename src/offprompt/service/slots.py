@@ -33,7 +33,7 @@ from offprompt.records import (
 )
 from offprompt.service.guards import Guards
 from offprompt.service.ranking import rank, rank_score
-from offprompt.service.slot_writer import SlotWriter, Writer, check_no_part, find_hidden, part_names
+from offprompt.service.slot_writer import SlotWriter, Writer, check_no_part, find_hidden, part_names, summary_names
 from offprompt.service.spooled_writes import spooled_slot, told_slot
 from offprompt.service.spooling import Spooled
 from offprompt.service.values import checked_count, checked_options, checked_query, checked_tags, checked_value
@@ -156,8 +156,9 @@ class Slots(Guards):
             raise self._nothing(name)
         check_no_part(self._kit.slots, slot.scope, slot.name)
         try:
-            names = [slot.name, *part_names(slot.name, slot.parts)]
-            versions = [if_version, *[None] * slot.parts]
+            beside = summary_names(self._kit.slots, slot.scope, slot.name)
+            names = [slot.name, *part_names(slot.name, slot.parts), *beside]
+            versions = [if_version, *[None] * (len(names) - 1)]
             self._kit.slots.batch(
                 [
                     ForgetSlot(slot.scope, each, writer.actor, version, writer.trust, writer.source)
@@ -178,7 +179,8 @@ class Slots(Guards):
         name = clean_name(name)
         check_no_part(self._kit.slots, self.scope, name, hidden=True)
         hidden = find_hidden(self._kit.slots, self.scope, name)
-        names = [name, *part_names(name, hidden.parts if hidden is not None else 0)]
+        beside = summary_names(self._kit.slots, self.scope, name, hidden=True)
+        names = [name, *part_names(name, hidden.parts if hidden is not None else 0), *beside]
         restored = self._kit.slots.batch([RestoreSlot(self.scope, each, actor, self._kit.limits) for each in names])
         return self._whole(restored[0])
 
@@ -244,6 +246,8 @@ class Slots(Guards):
             live = run(self._kit.slots, GetSlot(self.scope, name))
             slot = live or find_hidden(self._kit.slots, self.scope, name)
             chosen += [name, *part_names(name, slot.parts if slot else 0)]
+            for hidden in (False, True):
+                chosen += summary_names(self._kit.slots, self.scope, name, hidden=hidden)
         return run(self._kit.slots, EraseSlots(self.scope, tuple(chosen) if names else None, within))
 
     def _whole(self, slot: Slot) -> Slot:

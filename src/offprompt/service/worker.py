@@ -172,15 +172,22 @@ def _embeddings(parts: Parts) -> Iterator[int]:
 
 
 def _extract(parts: Parts) -> Iterator[int]:
-    """Let a language model read turns of which enough wait, or for long enough."""
-    if parts.settings.derive != "model":
+    """Let a language model read turns of which enough wait, or for long enough, and sum up long values."""
+    settings = parts.settings
+    if settings.derive != "model" and not settings.summary_tokens:
         return
     from offprompt.service.consolidating import consolidate  # noqa: PLC0415 - loads NumPy
+    from offprompt.service.summarizing import summarize  # noqa: PLC0415
 
-    for found in consolidate(parts.memories.kit, due=True):
+    kit = parts.memories.kit
+    for found in consolidate(kit, due=True) if settings.derive == "model" else ():
         yield found.read
         if found.cause in ("trouble", "useless"):
             raise BackendError(found.stopped)
+    for one in summarize(kit, Scope(settings.app, shared=True)):
+        yield int(one.outcome == "made")
+        if one.outcome == "trouble":
+            raise BackendError(one.why)
 
 
 def _archive(parts: Parts) -> Iterator[int]:

@@ -61,9 +61,15 @@ def prompt_for(
     return Prompt(name, "\n\n".join(part for part in told if part), str(parts["again"]))
 
 
-def language_of_turns(lines: Sequence[Line]) -> Language:
-    """Chinese where most of what was said is: one Han character weighs as much as two letters."""
-    found = scripts("\n".join(line.text for line in lines))
+def summary_prompt(language: Language, words: int) -> tuple[str, str]:
+    """The name of the current instructions for a summary, and the instructions."""
+    name = f"summarize-{VERSION}.{language}"
+    return name, str(_file(name)["system"]).strip().format(words=words)
+
+
+def language_of(text: str) -> Language:
+    """Chinese where most of a text is: one Han character weighs as much as two letters."""
+    found = scripts(text)
     return "zh" if 2 * found["CJK"] > found.total() - found["CJK"] else "en"
 
 
