@@ -8,13 +8,13 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offprompt.errors import BackendError, OffpromptError, UnsupportedError, UsageError
+from offprompt.indexes._folders import FOLDERS
 from offprompt.indexes._places import (
     IndexUrl,
     batches,
@@ -43,40 +43,6 @@ KEYWORDS: Final = ("app", "user", "agent", "session", "kind")
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 _REFUSED: Final = (401, 403)
-
-
-class _Folders:
-    """The clients of this process by folder: a folder may be opened once, and its client does one thing at a time."""
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin anew, as a forked child does: its parent's clients are not its own."""
-        self.lock = threading.RLock()
-        self._open: dict[Path, tuple[QdrantClient, int]] = {}
-
-    def take(self, path: str, make: Callable[..., QdrantClient]) -> QdrantClient:
-        """The client of a folder, made if it is the first to ask."""
-        folder = Path(path).expanduser().absolute()
-        with self.lock:
-            client, users = self._open.get(folder) or (make(path=folder, force_disable_check_same_thread=True), 0)
-            self._open[folder] = client, users + 1
-            return client
-
-    def release(self, path: str) -> None:
-        """One less uses it; the last one closes it."""
-        folder = Path(path).expanduser().absolute()
-        with self.lock:
-            client, users = self._open.pop(folder)
-            if users > 1:
-                self._open[folder] = client, users - 1
-            else:
-                client.close()
-
-
-_FOLDERS: Final = _Folders()
-os.register_at_fork(after_in_child=_FOLDERS.forget)
 
 
 class QdrantIndex:
@@ -176,7 +142,7 @@ class QdrantIndex:
         with self._lock:
             if self._client is not None and self._pid == os.getpid():
                 if self._url.path:
-                    _FOLDERS.release(self._url.path)
+                    FOLDERS.release(self._url.path)
                 else:
                     self._client.close()
             self._client, self._is_ready = None, False
@@ -231,13 +197,13 @@ class QdrantIndex:
             client = self._client = self._client or self._connect()
             if not self._is_ready:
                 self._prepare(client)
-        with _FOLDERS.lock if self._url.path else nullcontext():
+        with FOLDERS.lock if self._url.path else nullcontext():
             return work(client)
 
     def _connect(self) -> QdrantClient:
         url = self._url
         if url.path:
-            return _FOLDERS.take(url.path, self._sdk.QdrantClient)
+            return FOLDERS.take(url.path, self._sdk.QdrantClient)
         return self._sdk.QdrantClient(
             host=url.host,
             port=url.port,
@@ -249,7 +215,7 @@ class QdrantIndex:
 
     def _prepare(self, client: QdrantClient) -> None:
         """The collection made, if it is not there, and seen to have the dimension."""
-        with _FOLDERS.lock if self._url.path else nullcontext():
+        with FOLDERS.lock if self._url.path else nullcontext():
             self._make_collection(client)
             params = client.get_collection(self._collection).config.params.vectors
         size = getattr(params, "size", None)
