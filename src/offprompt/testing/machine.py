@@ -97,6 +97,13 @@ class Machine(RuleBasedStateMachine, Generic[S]):
         """Let time pass, or turn the clock back."""
         self.clock.move(seconds)
 
+    @rule(at=places)
+    def move_to_an_end(self, at: int) -> None:
+        """Go to the very time at which something that is there ends, if that is to come."""
+        end = one_of([end for end in self.ends() if end > self.clock.now()], at)
+        if end is not None:
+            self.clock.move(end - self.clock.now())
+
     @rule()
     def open_again(self) -> None:
         """What is stored outlives the object."""
@@ -127,6 +134,10 @@ class Machine(RuleBasedStateMachine, Generic[S]):
         mine, theirs = (_outcome(call, store) for store in (self.store, self.model))
         check_same(mine, theirs)
         return mine
+
+    def ends(self) -> list[float]:
+        """When lives end, and times to undo."""
+        return []
 
     def dump(self) -> None:
         """Compare all that is stored."""

@@ -58,6 +58,7 @@ START: Final = Machine.START
 IDS: Final = ("m_1", "m_2", "m_3", "m_4", "m_a", "m_A", "m_名", "m_𝔘")
 TEXTS: Final = ("lives in Porto", "住在上海", "likes tea", "nul \x00 a'b\"", "half \ud83d")
 USERS: Final = ("u", "用户 一", "U%", "u_")
+UNDO_S: Final = 25.0
 NEW: Final = "m_new"
 """Stands for an id that is greater than all before it."""
 
@@ -100,7 +101,7 @@ def _about(memory: Memory, about: tuple[str, str]) -> Memory:
 
 
 def _adding(**fields: Any) -> st.SearchStrategy[AddMemory]:
-    about = st.sampled_from([("", ""), ("user", "home"), ("user", "home"), ("用户", "名字")])
+    about = st.sampled_from([("", ""), ("user", "home"), ("user", "job"), ("用户", "home")])
     made = st.builds(_about, st.builds(Memory, **(_memory | fields)), about)
     keys = mostly([None], ["k1", "k2", "键", "nul \x00"])
     near = mostly([()], [("m_1", "m_2"), ("m_3",)])
@@ -168,22 +169,24 @@ _changed: Final[dict[str, st.SearchStrategy[Any]]] = {
 }
 updates: Final = st.builds(UpdateMemory, **_changed)
 forgets: Final = st.builds(ForgetMemories, scopes, _some_ids, words, _trusts)
-restores: Final = st.builds(RestoreMemories, scopes, _some_ids, words, st.sampled_from([25.0, 1e6]))
+restores: Final = st.builds(RestoreMemories, scopes, _some_ids, words, mostly([UNDO_S], [1e6]))
 _events: Final = st.builds(Event, st.just(5.0), scopes, st.sampled_from(["memory.add", "其他"]), why=words)
+sweeps: Final = st.builds(
+    SweepMemories, mostly([None, "a"], ["b"]), mostly([UNDO_S], [1e6]), mostly([None], [START + 20])
+)
 changes: Final[st.SearchStrategy[MemoryOp[Any]]] = st.one_of(
     st.builds(UseMemories, scopes, st.dictionaries(ids, st.integers(1, 3), max_size=3)),
     st.builds(IndexMemories, scopes, st.lists(_indexed, max_size=3).map(tuple)),
     st.builds(EraseMemories, scopes, mostly([("m_1",), ("m_2", "m_a")], [None, ()]), mostly(["exact"], ["subtree"])),
-    st.builds(
-        SweepMemories, st.sampled_from([None, "a", "b"]), st.sampled_from([25.0, 1e6]), mostly([None], [START + 20])
-    ),
     st.builds(MarkExtracted, scopes, st.lists(st.tuples(ids, st.integers(1, 2)), max_size=2).map(tuple), words),
     st.builds(QueueVectors, _apps, _some_ids),
     st.builds(JoinUsers, _apps, _users, _users, mostly([False], [True])),
     st.builds(LogMemoryEvents, st.lists(_events, max_size=2).map(tuple)),
 )
 _none: Final[st.SearchStrategy[MemoryOp[Any]]] = st.just(MemoryOp[Any]())
-ops: Final[st.SearchStrategy[MemoryOp[Any]]] = st.one_of(adds, adds, reads, updates, forgets, restores, changes, _none)
+ops: Final[st.SearchStrategy[MemoryOp[Any]]] = st.one_of(
+    adds, adds, reads, updates, forgets, restores, sweeps, changes, _none
+)
 
 
 class Store(MemoryStore, SlotStore, Protocol):
@@ -208,9 +211,10 @@ class MemoryMachine(Machine[Store]):
     def add(self, op: AddMemory) -> None:
         self._run(op)
 
-    @rule(op=adds)
-    def add_more(self, op: AddMemory) -> None:
-        self._run(op)
+    @rule(some=st.lists(adds, min_size=3, max_size=5))
+    def add_some(self, some: list[AddMemory]) -> None:
+        for op in some:
+            self._run(op)
 
     @rule(op=odd_adds)
     def add_odd(self, op: AddMemory) -> None:
@@ -240,6 +244,10 @@ class MemoryMachine(Machine[Store]):
         if (row := self._there(at)) is not None:
             self._run(IndexMemories(row.scope, (replace(indexed, memory_id=row.memory_id),)))
 
+    @rule(op=sweeps)
+    def sweep(self, op: SweepMemories) -> None:
+        self._run(op)
+
     @rule(op=changes)
     def change(self, op: MemoryOp[Any]) -> None:
         self._run(op)
@@ -268,6 +276,11 @@ class MemoryMachine(Machine[Store]):
     @rule(batch=st.lists(ops, max_size=4))
     def run_batch(self, batch: list[MemoryOp[Any]]) -> None:
         self._run(*batch)
+
+    def ends(self) -> list[float]:
+        rows = self._rows(MEMORY_STATES)
+        hidden = [row.state_at + UNDO_S for row in rows if row.state == "forgotten" and row.state_at]
+        return hidden + [row.expires_at for row in rows if row.expires_at]
 
     def dump(self) -> None:
         for scope in self.own(WHOLE):
@@ -299,8 +312,11 @@ class MemoryMachine(Machine[Store]):
 
     def _there(self, at: int, states: tuple[MemoryState, ...] = MEMORY_STATES) -> Memory | None:
         """One of the memories that are there, at most places."""
+        return one_of(self._rows(states), at)
+
+    def _rows(self, states: tuple[MemoryState, ...]) -> list[Memory]:
         queries = [ListMemories(MemoryQuery(scope, "subtree", states=states)) for scope in self.own(WHOLE)]
-        return one_of([row for rows in self.model.apply(queries) for row in rows], at)
+        return [row for rows in self.model.apply(queries) for row in rows]
 
     def _named(self, op: MemoryOp[Any]) -> MemoryOp[Any]:
         """The op with a new id in place of NEW: the small ones first, which other ops name."""

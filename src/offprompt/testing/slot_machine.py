@@ -28,6 +28,7 @@ from offprompt.records import (
     Place,
     PutSlot,
     RestoreSlot,
+    Slot,
     SlotHistory,
     SlotLimits,
     SlotOp,
@@ -108,9 +109,9 @@ _users: Final = st.sampled_from(["u", "用户 一", "U%"])
 _events: Final = st.builds(
     Event, st.just(5.0), scopes, st.sampled_from(["slot.write", "handle.bad", "其他"]), why=words
 )
+sweeps: Final = st.builds(SweepSlots, mostly([None, "a"], ["b"]), mostly([LIMITS.undo_s], [1e6]))
 changes: Final = st.one_of(
     st.builds(EraseSlots, scopes, _erased, mostly(["exact"], ["subtree"])),
-    st.builds(SweepSlots, st.sampled_from([None, "a", "b"]), st.sampled_from([25.0, 1e6])),
     st.builds(MoveSlots, st.sampled_from(["a", "a", "b"]), _users, _users, st.booleans()),
     st.builds(LogEvents, st.lists(_events, max_size=2).map(tuple)),
 )
@@ -125,9 +126,10 @@ class SlotMachine(Machine[SlotStore]):
     def put(self, op: PutSlot, at: int) -> None:
         self._run(self._aimed(op, at))
 
-    @rule(op=puts)
-    def put_more(self, op: PutSlot) -> None:
-        self._run(op)
+    @rule(some=st.lists(puts, min_size=2, max_size=4))
+    def put_some(self, some: list[PutSlot]) -> None:
+        for op in some:
+            self._run(op)
 
     @rule(op=odd_puts, at=places)
     def put_odd(self, op: PutSlot, at: int) -> None:
@@ -149,6 +151,10 @@ class SlotMachine(Machine[SlotStore]):
     def guard(self, op: GuardSlot, at: int) -> None:
         self._run(self._aimed(op, at))
 
+    @rule(op=sweeps)
+    def sweep(self, op: SweepSlots) -> None:
+        self._run(op)
+
     @rule(op=changes)
     def change(self, op: SlotOp[Any]) -> None:
         self._run(op)
@@ -160,6 +166,10 @@ class SlotMachine(Machine[SlotStore]):
     @rule()
     def flush(self) -> None:
         self.store.flush()
+
+    def ends(self) -> list[float]:
+        hidden = [slot.forgotten_at + LIMITS.undo_s for slot in self._found(forgotten=True) if slot.forgotten_at]
+        return hidden + [slot.expires_at for slot in self._found() if slot.expires_at]
 
     def dump(self) -> None:
         for scope in self.own(WHOLE):
@@ -184,7 +194,9 @@ class SlotMachine(Machine[SlotStore]):
         """The op on one of the slots that are there, at most places; else as it is."""
         if not hasattr(op, "name"):
             return op
-        queries = [ListSlots(SlotQuery(scope, "subtree", forgotten=forgotten)) for scope in self.own(WHOLE)]
-        found = [slot for slots in self.model.batch(queries) for slot in slots]
-        slot = one_of(found, at)
+        slot = one_of(self._found(forgotten=forgotten), at)
         return op if slot is None else replace(op, scope=slot.scope, name=slot.name)
+
+    def _found(self, *, forgotten: bool = False) -> list[Slot]:
+        queries = [ListSlots(SlotQuery(scope, "subtree", forgotten=forgotten)) for scope in self.own(WHOLE)]
+        return [slot for slots in self.model.batch(queries) for slot in slots]
