@@ -67,6 +67,13 @@ def test_one_log_has_the_events_of_slots_and_memories(store: CombinedSlots, log:
     assert store.slots.log_page(0) == []
 
 
+def test_what_doctor_finds_is_said_to_be_of_the_slots(store: CombinedSlots) -> None:
+    put(store, "a", 1)
+    found = {finding.name: finding.what for finding in store.check()}
+    assert found["slots events"] == "1 events wait to be moved to the log of the memories' engine"
+    assert all(name.startswith("slots ") for name in found)
+
+
 def test_events_that_nobody_reads_do_not_pile_up(store: CombinedSlots, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(combined, "MOVED_AFTER", 5)
     for turn in range(12):

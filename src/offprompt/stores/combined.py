@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Protocol
 
 from offprompt.errors import BackendError
@@ -107,8 +108,8 @@ class CombinedSlots:
         self.slots.flush()
 
     def check(self, *, fix: bool = False) -> list[Finding]:
-        """What `doctor` finds in the slots' engine."""
-        return self.slots.check(fix=fix)
+        """What `doctor` finds in the slots' engine, under names that say so."""
+        return [replace(finding, name=f"slots {finding.name}") for finding in self.slots.check(fix=fix)]
 
     def close(self) -> None:
         """Close the slots' engine; events that wait are moved by whoever opens it next. The other one stays open."""
