@@ -105,6 +105,18 @@ def do(engines: Engines, user: str, number: int, *, keyed: bool = True) -> None:
             raise
 
 
+def touch(engines: Engines, user: str) -> None:
+    """Use the first slot, which is counted sooner or later."""
+    assert run(engines.slots, GetSlot(Scope(user=user), "slot0", touch=True)) is not None
+
+
+def uses(engines: Engines, user: str) -> tuple[int, int]:
+    """How often the first slot was used, by its count and by the events."""
+    told = engines.slots.events(scope=Scope(user=user), op="slot.read", limit=10**6)
+    slot = run(engines.slots, GetSlot(Scope(user=user), "slot0"))
+    return (0 if slot is None else slot.uses), len(told)
+
+
 def do_surely(engines: Engines, user: str, number: int) -> list[BackendError]:
     """One deed, begun anew after each error of the engine; these errors."""
     failed: list[BackendError] = []

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.faults.deeds import Done, close, do, look, opened
+from tests.faults.deeds import Done, close, do, look, opened, touch, uses
 from tests.faults.places import SERVED, Place
 from tests.faults.proxy import SIDES, Proxy, Side
 
@@ -39,11 +39,13 @@ def play(place: Place, proxies: dict[str, Proxy], wanted: int, seed: int) -> Non
             for count in cut_places(proxy, side, passed, wanted):
                 proxy.cut_after(count + chance.randrange(3), side)
                 do(engines, "u", number, keyed=False)
+                touch(engines, "u")
                 number += 1
             proxy.mend()
         assert proxy.cuts >= wanted
     close(engines)
     engines = opened(place.url())
+    assert uses(engines, "u") == (2 * wanted * len(proxies),) * 2, seed
     assert look(engines, "u") == Done(number, number, number), (seed, number)
     close(engines)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import servers
-from tests.faults.deeds import close, do, look, opened
+from tests.faults.deeds import close, do, look, opened, touch, uses
 from tests.faults.places import SERVED, TEMPLATES, Place
 from tests.servers import Server
 
@@ -42,6 +42,7 @@ class Writer(threading.Thread):
         try:
             while not self.over.is_set():
                 do(self.engines, self.user, self.done, keyed=False)
+                touch(self.engines, self.user)
                 with self.moved:
                     self.done += 1
                     self.moved.notify_all()
@@ -74,6 +75,7 @@ def play(place: Place, started: dict[str, Server], rounds: int, seed: int) -> No
     assert writer.broke == []
     done = look(writer.engines, "u")
     assert done == type(done)(writer.done, writer.done, writer.done), (seed, writer.done, done)
+    assert uses(writer.engines, "u") == (writer.done, writer.done), seed
     close(writer.engines)
 
 
