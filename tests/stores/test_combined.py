@@ -21,6 +21,7 @@ from offprompt.stores.sqlite import SqliteStore
 from offprompt.testing import MovedClock
 from offprompt.testing.kit import ALICE, forget, put
 from offprompt.testing.suites import SlotStoreSuite
+from tests import servers
 from tests.servers import Server, redis_url
 
 
@@ -65,6 +66,23 @@ def test_one_log_has_the_events_of_slots_and_memories(store: CombinedSlots, log:
     assert [event.op for event in store.events()][3:] == ["slot.forget"]
     assert [event.seq for event in store.events()] == [1, 2, 3, 4]
     assert store.slots.log_page(0) == []
+
+
+def test_a_server_that_comes_back_empty_has_a_log_of_its_own(log: SqliteStore, clock: MovedClock) -> None:
+    """Those that had it open, and those that open it now, move its events under one name."""
+    with servers.running(servers.valkey("--appendonly", "no")) as server:
+        before = CombinedSlots(RedisStore(redis_url(server), clock=clock), log)
+        put(before, "a", 1)
+        assert before.move_events() == 1
+        server.kill()
+        server.start()
+        put(before, "a", 2)
+        now = CombinedSlots(RedisStore(redis_url(server), clock=clock), log)
+        assert before.slots.log_id == now.slots.log_id
+        assert (now.move_events(), before.move_events()) == (1, 0)
+        assert [event.version for event in now.events()] == [1, 1]
+        now.close()
+        before.close()
 
 
 def test_what_doctor_finds_is_said_to_be_of_the_slots(store: CombinedSlots) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from offprompt.errors import BackendError, OffpromptError, UnsupportedError, UsageError
 from offprompt.models.clocks import SystemClock
+from offprompt.stores import _redis_check
 from offprompt.stores.redis import RedisStore
 from offprompt.testing import MovedClock
 from offprompt.testing.kit import erase, history, put
@@ -46,6 +47,15 @@ def refused(match: str, *options: str) -> None:
 
 def test_a_server_that_may_throw_keys_away_is_refused_with_the_command() -> None:
     refused("CONFIG SET maxmemory-policy noeviction", "--maxmemory-policy", "allkeys-lru")
+
+
+def test_an_old_server_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def old(_server: object) -> dict[str, str]:
+        return {"redis_version": "6.2.14"}
+
+    monkeypatch.setattr(_redis_check, "_info", old)
+    with pytest.raises(UnsupportedError, match=r"is Redis 6\.2\.14; use Redis 7\.0"):
+        RedisStore(url, clock=MovedClock())
 
 
 def test_a_cluster_is_refused() -> None:

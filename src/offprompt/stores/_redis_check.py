@@ -21,8 +21,8 @@ MANY_EVENTS: Final = 100_000
 KEEP: Final = "redis-cli CONFIG SET maxmemory-policy noeviction"
 
 
-def open_store(server: RedisServer, keys: Keys) -> str:
-    """Check the server, mark the store as ours if it is new; the name of its log of events.
+def open_store(server: RedisServer, keys: Keys) -> None:
+    """Check the server, and mark the store as ours if it is new.
 
     Raises   UnsupportedError for an old server or a cluster; BackendError for one that may evict keys, a replica, and
              keys of a newer format.
@@ -46,13 +46,17 @@ def open_store(server: RedisServer, keys: Keys) -> str:
             "or give another server"
         )
     server.call("HSETNX", keys.meta, "format", str(FORMAT))
-    server.call("HSETNX", keys.meta, "id", uuid.uuid4().hex)
     found = int(server.call("HGET", keys.meta, "format"))
     if found > FORMAT:
         raise BackendError(
             f"the store {server.url} has format {found}, and this program knows formats up to {FORMAT}; "
             "install a newer offprompt, or give the URL another ?prefix="
         )
+
+
+def log_id(server: RedisServer, keys: Keys) -> str:
+    """The name of the log of events: drawn once, and again by a server that came back without its data."""
+    server.call("HSETNX", keys.meta, "id", uuid.uuid4().hex)
     return server.call("HGET", keys.meta, "id").decode()
 
 

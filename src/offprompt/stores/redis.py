@@ -11,7 +11,7 @@ from offprompt.protocols import Clock
 from offprompt.records import Event, Finding, Scope, SlotOp, SweepSlots
 from offprompt.records.tables import SLOT_TABLES, Row
 from offprompt.stores._forks import follow
-from offprompt.stores._redis_check import check_server, open_store
+from offprompt.stores._redis_check import check_server, log_id, open_store
 from offprompt.stores._redis_connection import RedisServer
 from offprompt.stores._redis_coordination import RedisCoordinator
 from offprompt.stores._redis_portable import RedisRows, check_table
@@ -53,7 +53,7 @@ class RedisStore:
         self._touches = Touches()
         self._rows = RedisRows(self._server, self._keys)
         self._start()
-        self.log_id = open_store(self._server, self._keys)
+        open_store(self._server, self._keys)
         follow(self)
 
     def batch(self, ops: Sequence[SlotOp[Any]]) -> list[Any]:
@@ -84,6 +84,12 @@ class RedisStore:
                 break
             after = page[-1].seq
         return found[: max(0, limit)]
+
+    @property
+    def log_id(self) -> str:
+        """The log's name; asked of the server each time, which may have lost its data meanwhile."""
+        self._check_open()
+        return log_id(self._server, self._keys)
 
     def log_page(self, after: int) -> list[Event]:
         """The next events of the log, at most 1000."""
