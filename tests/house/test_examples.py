@@ -40,4 +40,12 @@ def test_the_shell_example_can_be_run_again(tmp_path: Path) -> None:
 
 
 def test_there_is_one_for_each_entrance() -> None:
-    assert [path.name for path in EXAMPLES] == ["cli.sh", "memories.py", "session.py", "slots.py"]
+    assert [path.name for path in EXAMPLES] == [
+        "cli.sh",
+        "customer_service.py",
+        "local_8k.py",
+        "memories.py",
+        "session.py",
+        "slots.py",
+        "team.py",
+    ]
