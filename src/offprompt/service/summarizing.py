@@ -103,7 +103,7 @@ def _fault(summary: str, text: str, is_shorter: bool, *, cut: bool) -> str:  # n
         return "empty"
     if not is_kept(summary, text):
         return "language"
-    return "invented" if HANDLE in summary or not is_grounded(summary, text, [], "low") else ""
+    return "invented" if HANDLE in summary or not is_grounded(summary, text, "low") else ""
 
 
 def _stored(kit: MemoryKit, slot: Slot, summary: str, prompt: str) -> str:

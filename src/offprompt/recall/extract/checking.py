@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, tzinfo
 from typing import Final
 
-from offprompt.recall.derive.dates import local_day
 from offprompt.recall.derive.deriving import derive
 from offprompt.recall.derive.records import USER, Turn
 from offprompt.recall.duplicates import normalised
-from offprompt.recall.extract.grounding import days_in, is_grounded
+from offprompt.recall.extract.grounding import day_words, days_in, is_grounded
 from offprompt.recall.extract.language import is_kept
 from offprompt.recall.extract.negation import denial
 from offprompt.recall.extract.records import Accepted, Checked, Decision, Dropped, Known, Line, Strictness
@@ -175,9 +174,9 @@ class _Checker:
             raise _DropError("twice")
         if not is_kept(text, "\n".join(line.text for line in cited)):
             raise _DropError("language")
-        parts = [part for line in cited for part in (line.text, line.before, line.speaker)]
+        parts = [part for line in cited for part in (line.text, line.before, line.speaker, day_words(line, self.zone))]
         parts += [decision.about] if target is None else [decision.about, target.text]
-        if not is_grounded(text, "\n".join(parts), self._days(cited), self.strictness):
+        if not is_grounded(text, "\n".join(parts), self.strictness):
             raise _DropError("invented")
         denied = denial(quote)
         if denial(text) != denied and (self.strictness != "low" or not denied):
@@ -198,10 +197,6 @@ class _Checker:
             self.decided.add(decision.memory)
         if decision.action != "FORGET":
             self.said.add(normalised(decision.text))
-
-    def _days(self, cited: Sequence[Line]) -> list[date]:
-        days = [local_day(line.at, self.zone) for line in cited]
-        return days + [day.day for line in cited for day in days_in(line, self.zone)]
 
     def _day(self, text: str, cited: Sequence[Line]) -> float | None:
         """The day that a decision gives, if the turns name it; else None: the day on which they were said."""

@@ -28,13 +28,15 @@ _FREE: Final = frozenset(
         interested interest currently recently now today usually often always still ask asks asked request requests
         identify goal please one thing way time new practice practices practise start starts started begin play plays
         eat eats drink drinks avoid avoids former formerly longer anymore stop stopped quit visit visits travel
-        since during while because until around near also never none nothing nobody without does"""
+        since during while because until around near also never none nothing nobody without does
+        reply replies answer answers respond years old others favourites remember remembers reminded"""
     )
 )
+_NOBODY: Final = frozenset(search_terms("user users years old"))
 _FREE_HAN: Final = re.compile(
     "用户|本人|表示|提到|说过|告诉|名字|名叫|叫做|叫|喜欢|喜爱|热爱|最爱|偏好|偏爱|讨厌|不喜欢|居住|居住在|住在|住|工作"
     "|从事|就职于|任职于|计划|打算|希望|想要|想|需要|要求|请求|拥有|使用|经常|平时|目前|现在|已经|正在|最近|开始|停止"
-    "|不再|曾经|以前|去|前往|吃|喝|做|玩|是|有|在|于|为|的|了|会|一个|一只|位|名"
+    "|不再|曾经|以前|去|前往|吃|喝|做|玩|岁|回答|回复|交流|要记得|记得|自己|得到|要|是|有|在|于|为|的|了|会|一个|一只|位|名"
 )
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
@@ -61,26 +63,33 @@ def days_in(line: Line, zone: tzinfo) -> list[Day]:
     ]
 
 
-def is_grounded(text: str, support: str, days: Sequence[date], strictness: Strictness) -> bool:
+def day_words(line: Line, zone: tzinfo) -> str:
+    """What a fact may say of the days and times that a turn names, and of the one on which it was said."""
+    said = local_day(line.at, zone)
+    named = days_in(line, zone)
+    times = [f"{day.minute // 60}:{day.minute % 60:02} {day.minute // 60} {day.minute % 60}" for day in named]
+    return " ".join([*_day_words([said, *(day.day for day in named)]), *times])
+
+
+def is_grounded(text: str, support: str, strictness: Strictness) -> bool:
     """Whether the words of a fact stand in what supports it.
 
-    support   the turns that it names, what they answer, the fact that it changes, names of who speaks.
-    days      on which the turns were said, and that they name: their parts may stand in the fact.
+    support   the turns that it names with `day_words`, what they answer, the fact that it changes, who speaks.
     Rule      each number and each name must be there; of the other telling words, without those that only say in the
               third person what was said in the first, one in five may be the model's own (`high`: none, `low`: half).
     Source    none: a rule of this product; docs/extraction.md has what it lets through.
     """
-    named = f"{support}\n{' '.join(_day_words(days))}"
-    folded = fold(named)
-    if not _numbers(text) <= _numbers(named):
+    folded = fold(support)
+    numbers = _numbers(text)
+    if not numbers <= _numbers(support):
         return False
-    terms = set(search_terms(named))
+    terms = set(search_terms(support))
     own_names = (match[0] for match in _NAME.finditer(text))
-    if any(not set(search_terms(name)) <= terms | _FREE and fold(name) not in folded for name in own_names):
+    if any(not set(search_terms(name)) <= terms | _FREE for name in own_names):
         return False
-    own = set(_content(text))
-    missing = {term for term in own if term not in terms and term not in folded}
-    return bool(own) and len(own - missing) > 0 and len(missing) <= len(own) // SHARES[strictness]
+    own = set(_content(text)) or set(search_terms(_FREE_HAN.sub(" ", text))) - numbers - _NOBODY
+    missing = {term for term in own if term not in terms and (term.isascii() or term not in folded)}
+    return bool((own - missing) or (numbers and not own)) and len(missing) <= len(own) // SHARES[strictness]
 
 
 def _content(text: str) -> Iterator[str]:

@@ -27,11 +27,11 @@ _AVERSE: Final = re.compile(
 def denial(text: str) -> Denial:
     """Whether a text denies something, or says that it ended.
 
-    denied        by a "not", or by a word that denies by itself (quit, allergic, 讨厌). denied twice: by both.
+    denied        by a "not", or by words that deny by themselves (quit, allergic, 讨厌). denied twice: by two of these.
     No denial     "no problem", 不错, and a "no" that only answers.
     Rule          a fact must deny as the words that carry it do: a lost "not" is the worst of errors.
     Source        none: a rule of this product.
     """
     told = _NONE.sub(" ", text)
-    found = bool(_NOT.search(told)), bool(_AVERSE.search(told))
-    return "denied twice" if all(found) else "denied" if any(found) else ""
+    found = len(_NOT.findall(told)) + bool(_AVERSE.search(told))
+    return "denied twice" if found > 1 else "denied" if found else ""
