@@ -12,6 +12,8 @@ from datetime import UTC, datetime, tzinfo
 from typing import Final, Literal
 
 import numpy as np
+from msgspec import Struct  # made by the ten thousand: a dataclass takes many times as long
+from msgspec.structs import replace as replaced
 from numpy.typing import NDArray
 
 from offprompt.recall.analysis import all_terms, asks, meaningful
@@ -38,8 +40,7 @@ Part = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True, gc=False):
     """A text as the index needs it; made once by `analyse`, stored by `pack`.
 
     terms     each once. times: how often each is there, uint16, little endian.
@@ -53,6 +54,11 @@ class Content:
     words: int = 0
     asks: bool = False
     vector: NDArray[np.float16] | None = None
+
+
+def without_vector(content: Content) -> Content:
+    """The content without its vector."""
+    return content if content.vector is None else replaced(content, vector=None)
 
 
 def analyse(
@@ -85,8 +91,7 @@ def _day_words(event_at: float | None, said: str, zone: tzinfo) -> str:
     return f"{day.day} {calendar.month_name[day.month]} {day.year}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doc:
+class Doc(Struct, frozen=True, kw_only=True, gc=False):
     """One memory of a scope.
 
     kind       `episode`: a turn of a session's log, for which its neighbours, speaker and session count; any other

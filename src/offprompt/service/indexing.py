@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from offprompt.errors import BackendError, UnsupportedError
 from offprompt.models.by_kind import part_of, placed
 from offprompt.protocols import Embedder
 from offprompt.recall.chunks import embed
-from offprompt.recall.docs import Content, Doc, analyse
+from offprompt.recall.docs import Content, Doc, analyse, without_vector
 from offprompt.recall.packing import pack, unpack
 from offprompt.records import MEMORY_KINDS, Indexed, Memory
 
@@ -74,7 +73,7 @@ def doc_of(memory: Memory, indexed: Indexed | None, embedder: Embedder | None) -
         content = _content(memory)
     elif content.vector is not None and not has_vector(memory, indexed, embedder):
         # Another embedder's vectors mean nothing to this one.
-        content = replace(content, vector=None)
+        content = without_vector(content)
     doc = Doc(
         doc_id=memory.memory_id,
         content=content,

@@ -8,10 +8,13 @@ from collections import OrderedDict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from msgspec.structs import replace as replaced
 
 from offprompt.models.by_kind import zeros_of
 from offprompt.protocols import Embedder, MemoryStore, apply
+from offprompt.recall.docs import Doc, without_vector
 from offprompt.recall.scope_index import ScopeIndex
 from offprompt.records import (
     Indexed,
@@ -26,10 +29,6 @@ from offprompt.records import (
 )
 from offprompt.service.indexing import doc_of, has_vector, uses_of
 from offprompt.service.topics import Topics
-
-if TYPE_CHECKING:
-    from offprompt.recall.docs import Doc
-
 
 MAX_SCOPES: Final = 64
 """Scopes kept; the one that was not used for the longest time goes first."""
@@ -102,7 +101,7 @@ class Searchable:
         """The memory noted; what is returned is still to be added to the index."""
         doc, has_vector = doc_of(memory, indexed, embedder)
         if not self.vectors:
-            doc = replace(doc, content=replace(doc.content, vector=None))
+            doc = replaced(doc, content=without_vector(doc.content))
         if (before := self.memories.get(memory.memory_id)) is not None:
             self.topics.remove(before)
         self.memories[memory.memory_id] = memory
