@@ -119,7 +119,7 @@ def findings(*options: str) -> dict[str, tuple[str, str]]:
     ("options", "state", "says"),
     [
         (("--appendfsync", "always"), "ok", "acknowledged is on disk"),
-        (("--appendfsync", "everysec"), "ok", "up to a second"),
+        (("--appendfsync", "everysec"), "ok", "up to two seconds"),
         (("--appendfsync", "no"), "warn", "half a minute"),
         (("--appendonly", "no"), "warn", "a restart of the server loses"),
         (("--rename-command", "CONFIG", ""), "ok", "may not ask"),

@@ -101,11 +101,10 @@ def _eviction(info: Mapping[str, str]) -> Finding:
 
 def _durability(server: RedisServer, info: Mapping[str, str]) -> Finding:
     if info.get("aof_enabled") != "1":
-        saved = "all since the last snapshot" if info.get("rdb_last_save_time", "0") != "0" else "everything"
         return Finding(
             "durability",
             "warn",
-            f"there is no append-only file: a restart of the server loses {saved}",
+            "there is no append-only file: a restart of the server loses all since its last snapshot, if it makes any",
             "run `redis-cli CONFIG SET appendonly yes`, and CONFIG REWRITE",
         )
     if info.get("aof_last_write_status", "ok") != "ok":
@@ -121,7 +120,7 @@ def _durability(server: RedisServer, info: Mapping[str, str]) -> Finding:
         b"everysec": Finding(
             "durability",
             "ok",
-            "appendfsync everysec: a killed server loses nothing; a power loss up to a second of acknowledged writes",
+            "appendfsync everysec: a crash or a power loss may lose up to two seconds of acknowledged writes",
         ),
     }
     never = Finding(
