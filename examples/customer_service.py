@@ -51,13 +51,7 @@ with offprompt.open("service.db", clock=clock) as memory:
         print(f"day {day:>2}: {said}  {reply.text}", [each.name for each in reply.shown])
     guest = memory.scope(user="guest@example.com")
     print(guest.recall("behind which door should the box stand?")[0].text)
-    print(
-        "tokens of the last request:",
-        reply.entries[-1].sent.tokens,
-        "kept outside:",
-        reply.entries[-1].outside,
-        "bytes",
-    )
+    print("leaked:", [name for entry in reply.entries for name in entry.leaked])
 
 # prints:
 # day  1: My order number is A-1007.  Noted. []
