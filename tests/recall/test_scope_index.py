@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -157,7 +157,7 @@ def test_who_answers_a_question_is_found_by_its_words() -> None:
 
 
 def test_neighbours_count_in_logs_alone() -> None:
-    facts = [dataclasses.replace(each, kind="fact") for each in turns(("Ann", "Which cello?"), ("Bob", "Three."))]
+    facts = [msgspec.structs.replace(each, kind="fact") for each in turns(("Ann", "Which cello?"), ("Bob", "Three."))]
     assert ask(index(facts), "cello") == ["s1:0"]
 
 
