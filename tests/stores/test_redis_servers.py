@@ -14,10 +14,11 @@ import pytest
 
 from offprompt.errors import BackendError, OffpromptError, UnsupportedError, UsageError
 from offprompt.models.clocks import SystemClock
+from offprompt.records import Scope
 from offprompt.stores import _redis_check
 from offprompt.stores.redis import RedisStore
 from offprompt.testing import MovedClock
-from offprompt.testing.kit import erase, history, put
+from offprompt.testing.kit import erase, get, history, put, sweep
 from tests import servers
 from tests.servers import redis_url
 
@@ -77,6 +78,25 @@ def test_a_wrong_password_and_too_few_rights_are_said_without_the_password() -> 
                 RedisStore(redis_url(server).replace("//", f"//{user}"), clock=MovedClock(), busy_timeout_s=1)
             assert "hunter2" not in str(raised.value)
         RedisStore(redis_url(server).replace("//", "//:right@"), clock=MovedClock()).close()
+
+
+def test_a_user_with_few_rights_can_do_all() -> None:
+    """The rights that docs/operations.md names."""
+    rights = ["+@read", "+@write", "+@scripting", "+info", "+ping", "+time", "+dbsize", "+client", "~offprompt:*"]
+    with servers.running(servers.valkey()) as server:
+        admin = RedisStore(redis_url(server), clock=SystemClock())
+        admin._server.call("ACL", "SETUSER", "small", "on", ">pass", *rights)
+        admin.close()
+        store = RedisStore(redis_url(server).replace("//", "//small:pass@"), clock=SystemClock())
+        put(store, "a", 1, ttl_s=60)
+        get(store, "a", touch=True)
+        store.drop_events(store.events()[-1].seq)
+        assert [row[5] for row in store.scan("slots")] == ["a"]
+        assert erase(store, scope=Scope(user="alice@example.com"), within="subtree") == 1
+        assert sweep(store) == 0
+        assert store.coordinator().lease("k", "h", seconds=5) == 1
+        assert {finding.state for finding in store.check()} == {"ok"}
+        store.close()
 
 
 def test_a_server_that_is_not_there_is_said() -> None:
