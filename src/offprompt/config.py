@@ -125,7 +125,9 @@ class Settings:
         0, "Tokens from which values of slots get a summary beside them, made by a language model; 0: none does."
     )
     budget_tokens: int = _setting(
-        0, "Tokens that models for memory may take in a day, for each user; then memory goes on without them. 0: any."
+        0,
+        "Tokens that models for memory may take in a day (UTC), for each user and agent; then memory goes on without "
+        "them. 0: any.",
     )
     budget_price: float = _setting(
         0.0,
