@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import offprompt
 from offprompt.records.tables import TABLES
 from offprompt.testing.portable_suite import rows_of
 from tests.cli.conftest import Run
+from tests.stores.schemas import schema_url
 
 
 def filled(path: Path) -> None:
@@ -74,12 +76,14 @@ def test_an_index_of_vectors_beside_the_target_is_filled(run: Run, tmp_path: Pat
 
 
 KILLED = """
-import os, random, sys
-from offprompt.stores.sqlite import SqliteStore
+import os, sys
+from importlib import import_module
 from offprompt.cli import main
+module, name = sys.argv[4].split(":")
+engine = getattr(import_module(module), name)
 left = int(sys.argv[3])
 for name in ("put_rows", "set_note"):
-    def call(self, *given, real=getattr(SqliteStore, name), **named):
+    def call(self, *given, real=getattr(engine, name), **named):
         global left
         left -= 1
         if left == 0:
@@ -89,24 +93,30 @@ for name in ("put_rows", "set_note"):
         if left == 0:
             os.kill(os.getpid(), 9)
         return done
-    setattr(SqliteStore, name, call)
+    setattr(engine, name, call)
 from offprompt.service import copying
 copying.PAGE = 7
 sys.exit(main(["copy", sys.argv[1], sys.argv[2]]))
 """
+ENGINES = {"sqlite": "offprompt.stores.sqlite:SqliteStore", "postgres": "offprompt.stores.postgres:PostgresStore"}
 
 
-def test_a_copy_that_was_killed_goes_on(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_copy_that_was_killed_goes_on(engine: str, run: Run, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     source, chance = tmp_path / "a.db", random.Random(7)  # noqa: S311 - draws places to kill at
     filled(source)
-    for number in range(4):
-        target = tmp_path / f"b{number}.db"
+    for number in range(3):
         step = chance.randrange(4, 100)
-        command = [sys.executable, "-c", KILLED, str(source), str(target), str(step)]
-        assert subprocess.run(command, capture_output=True, check=False).returncode == -9, step
-        ran = run(f"copy {source} {target}")
-        assert ran.code == 0, ran.err
-        assert "went on with a copy that was broken off" in ran.out
-        with offprompt.open(source) as old, offprompt.open(target) as new:
-            for table in TABLES:
-                assert rows_of(new.parts.main, table) == rows_of(old.parts.main, table)
+        with ExitStack() as closing:
+            target = str(tmp_path / f"b{number}.db")
+            if engine == "postgres":
+                target = closing.enter_context(schema_url(request.getfixturevalue("postgres_server")))
+            command = [sys.executable, "-c", KILLED, str(source), target, str(step), ENGINES[engine]]
+            assert subprocess.run(command, capture_output=True, check=False).returncode == -9, step
+            assert "is not finished" in run(f"doctor --url {target}").out
+            ran = run(f"copy {source} {target}")
+            assert ran.code == 0, ran.err
+            assert "went on with a copy that was broken off" in ran.out
+            with offprompt.open(source) as old, offprompt.open(target) as new:
+                for table in TABLES:
+                    assert rows_of(new.parts.main, table) == rows_of(old.parts.main, table)
