@@ -8,6 +8,9 @@ from typing import Any, assert_type
 import offprompt
 from offprompt import (
     DEFAULT,
+    Agent,
+    AgentLimits,
+    AgentReply,
     AsyncSession,
     BoundScope,
     Cancel,
@@ -26,6 +29,8 @@ from offprompt import (
     Session,
     Slot,
     SlotVersion,
+    ToolRun,
+    WithoutTools,
 )
 from offprompt.records import Action, Event, LedgerEntry, Receipt, Refusal, ToolCall
 
@@ -127,3 +132,21 @@ def actions(text: str) -> None:
     assert_type(parsed.actions, tuple[Action, ...])
     assert_type(parsed.refused, tuple[Refusal, ...])
     assert_type(parsed.text, str)
+
+
+def agents(memory: Offprompt, model: ChatModel) -> None:
+    agent = Agent(memory, model, tools=[len], instructions="Be short.", temperature=0.2, limits=AgentLimits(rounds=4))
+    reply = agent.run("Hello", user="alice", session="s1", cancel=Cancel())
+    assert_type(reply, AgentReply)
+    assert_type(reply.tools, tuple[ToolRun, ...])
+    assert_type(reply.price, float | None)
+    assert_type(list(agent.stream("Hello", user="alice")), list[str | ToolRun])
+    assert_type(agent.session(user="alice").messages(), list[dict[str, Any]])
+    assert_type(WithoutTools(model, calls="schema").name, str)
+
+
+async def async_agents(agent: Agent) -> None:
+    assert_type(await agent.arun("Hello", user="alice"), AgentReply)
+    stream = agent.astream("Hello", user="alice")
+    assert_type([piece async for piece in stream], list[str | ToolRun])
+    assert_type(stream.reply, AgentReply)
