@@ -37,10 +37,12 @@ def test_the_version_is_said_once_more_and_the_same() -> None:
 
 def test_every_imported_library_is_a_dependency() -> None:
     declared = {re.split(r"[<>=\[]", line)[0].replace("-", "_") for line in PROJECT["project"]["dependencies"]}
+    modules = {"chromadb_client": "chromadb"}
     extras = {
-        re.split(r"[<>=\[]", line)[0]
+        modules.get(name, name)
         for group in PROJECT["project"]["optional-dependencies"].values()
         for line in group
+        for name in [re.split(r"[<>=\[]", line)[0].replace("-", "_")]
     }
     of_testing = {"pytest", "hypothesis"}
     lacking: set[str] = set()
