@@ -34,6 +34,7 @@ def test_one_round_says_what_each_job_did(run: Run, store: Path) -> None:
     assert "sweep: 0 完成" in run("worker --once --lang zh").out
     assert "worker sweep" in run("doctor").out
     assert run("worker --every 0").code == 2
+    assert run(f"worker --once --url {store}.none").code == 3
 
 
 def started(store: Path) -> subprocess.Popen[str]:

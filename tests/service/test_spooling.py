@@ -223,6 +223,20 @@ def test_a_slot_that_is_erased_is_erased_behind_what_waits(memory: offprompt.Off
     assert alice.memories.list(states=("live", "superseded")).memories == ()
 
 
+def test_nothing_overtakes_what_waits(memory: offprompt.Offprompt, tmp_path: Path) -> None:
+    al, alice = memory.scope(user="al"), memory.scope(user="alice")
+    with busy(tmp_path):
+        al.write("nick", "Al")
+        alice.write("city", "杭州")
+        with pytest.raises(BackendError, match="2 earlier writes wait"):
+            alice.write("city", "上海", if_version=1)
+        with pytest.raises(BackendError, match="2 earlier writes wait"):
+            memory.alias("al", "alice")
+    memory.alias("al", "alice")
+    assert (alice.read("nick"), alice.read("city")) == ("Al", "杭州")
+    assert alice.write("city", "上海", if_version=1).version == 2
+
+
 def test_a_spool_that_cannot_be_written_is_said(
     memory: offprompt.Offprompt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,12 +281,12 @@ def test_killed_writers_lose_and_double_nothing(opened: Callable[..., Any], tmp_
     opened(keep_versions=1000)
     environ = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data"), "OFFPROMPT_KEEP_VERSIONS": "1000"}
     told: dict[str, list[int]] = {}
-    for round_number in range(3):
+    for round_number in range(2):
         users = [f"u{round_number}{one}" for one in "ab"]
         command = [sys.executable, "-c", WRITER, str(tmp_path / "agent.db")]
         writers = [subprocess.Popen([*command, user], stdout=subprocess.PIPE, text=True, env=environ) for user in users]
         for user, writer in zip(users, writers, strict=True):
-            _read_until(writer, told.setdefault(user, []), 30 + 10 * round_number)
+            _read_until(writer, told.setdefault(user, []), 15 + 5 * round_number)
         for user, writer in zip(users, writers, strict=True):
             writer.send_signal(signal.SIGKILL)
             assert writer.stdout is not None

@@ -31,7 +31,7 @@ def worker(
     Any number may run. A line for each job that did something or failed; with --json a line of JSON for each.
     """
     failed = ""
-    with _stopping() as stop, call.memory(create=True) as memory:
+    with _stopping() as stop, call.memory() as memory:
         while not stop.is_set():
             failed = ""
             for ran in Worker(memory.parts, stop=stop).run():

@@ -250,6 +250,8 @@ class Offprompt:
         Scopes   that were made before keep the id that they have.
         Raises   UsageError if the two are one already; ConflictError if `old` is another one's alias.
         """
+        if self.parts.spool is not None and not preview:
+            self.parts.spool.make_way()
         stores = self.parts.slots, self.parts.memories.store
         return join_users(*stores, app or self.parts.settings.app, old, new, preview=preview)
 

@@ -79,6 +79,7 @@ class Slots(Guards):
         given: dict[str, Any] = {"split": split, "schema": schema, "policy": policy, **options}
         spool = self._kit.spool
         if spool is None or if_version is not None:
+            self._kit.make_way()
             return self.write_as(Writer(), name, value, **given)
         own, at = (clean_name(name), checked_value(name, value)), self._kit.clock.now()
         done = spool.attempt(
