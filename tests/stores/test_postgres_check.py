@@ -12,7 +12,6 @@ from offprompt.errors import BackendError
 from offprompt.protocols import apply, run
 from offprompt.records import AddMemory, GetSlot, PutSlot, Scope
 from offprompt.service.maintenance import doctor
-from offprompt.stores import _pg_schema as schema
 from offprompt.stores.postgres import PostgresStore
 from offprompt.testing import MovedClock
 from offprompt.testing.memory_kit import memory_of
@@ -110,28 +109,3 @@ def test_clocks_that_differ_are_told(url: str) -> None:
     said = [finding.what for finding in doctor(store).findings if finding.name == "clock"]
     assert "apart" in said[0]
     store.close()
-
-
-def test_a_step_to_a_newer_format_is_whole_or_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    filled(url).close()
-    step = "ALTER TABLE slots ADD COLUMN extra text NOT NULL DEFAULT 'x'"
-    first = schema.MIGRATIONS[0]
-    monkeypatch.setattr(schema, "FORMAT", 2)
-    monkeypatch.setattr(schema, "MIGRATIONS", (first, (step, "SELECT 1 / 0")))
-    with pytest.raises(BackendError, match="division by zero"):
-        PostgresStore(url, clock=MovedClock())
-    with monkeypatch.context() as older:
-        older.setattr(schema, "FORMAT", 1)
-        store = PostgresStore(url, clock=MovedClock())
-        assert run(store, PutSlot(SCOPE, "a", 2, "by_handle")).version == 2
-        store.close()
-    monkeypatch.setattr(schema, "MIGRATIONS", (first, (step,)))
-    store = PostgresStore(url, clock=MovedClock())
-    slot = run(store, GetSlot(SCOPE, "a"))
-    assert slot is not None
-    assert slot.value == 2
-    spoil(url, "SELECT extra FROM slots")
-    store.close()
-    monkeypatch.undo()
-    with pytest.raises(BackendError, match="has format 2, and this program knows formats up to 1"):
-        PostgresStore(url, clock=MovedClock())

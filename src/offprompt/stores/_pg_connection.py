@@ -43,11 +43,19 @@ _PORTS: Final = re.compile(r"[0-9,]*")
 _ESCAPED: Final = re.compile("\x01([0-9a-f]{4})")
 
 
+def _escaped(text: str) -> bytes:
+    return _SPECIAL.sub(lambda found: f"\x01{ord(found[0]):04x}", text).encode()
+
+
 class _Text(Dumper):
     """Texts of any type."""
 
     def dump(self, obj: str) -> Buffer:
-        return _SPECIAL.sub(lambda found: f"\x01{ord(found[0]):04x}", obj).encode()
+        try:
+            data = obj.encode()
+        except UnicodeEncodeError:
+            return _escaped(obj)
+        return _escaped(obj) if b"\x00" in data or b"\x01" in data else data
 
 
 class _TypedText(_Text):
