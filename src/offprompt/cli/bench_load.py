@@ -29,6 +29,7 @@ from offprompt.service.offprompt import Offprompt
 
 if TYPE_CHECKING:
     from offprompt.service.load_bench.drive import Sample
+    from offprompt.stores._pg_connection import Connection
 
 ROUNDS: Final = 10
 """Rounds of writes; each does a few of every kind, so that a slow moment of the disk meets all."""
@@ -129,15 +130,14 @@ def bare_commits(url: str) -> Generator[Callable[[bytes], object]]:
     main = parse_urls(url).memories
     engine = engine_of(main)
     if engine == "postgresql":
-        import psycopg  # noqa: PLC0415 - an extra
-
-        from offprompt.stores._pg_address import parse_address  # noqa: PLC0415
-
-        with psycopg.connect(parse_address(main).url, autocommit=True) as connection:
+        connection = _postgres(main)
+        try:
             connection.execute("DROP TABLE IF EXISTS offprompt_bare")
             connection.execute("CREATE TABLE offprompt_bare (number serial PRIMARY KEY, body bytea)")
             yield lambda body: connection.execute("INSERT INTO offprompt_bare (body) VALUES (%s)", (body,))
             connection.execute("DROP TABLE offprompt_bare")
+        finally:
+            connection.close()
     elif engine == "sqlite":
         with tempfile.TemporaryDirectory(prefix="offprompt-bare-") as folder:
             file = sqlite3.connect(Path(folder) / "bare.db", isolation_level=None)
@@ -156,18 +156,22 @@ def stored_bytes(url: str) -> int:
     if engine_of(main) == "sqlite":
         path = sqlite_path(main)
         return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
-    import psycopg  # noqa: PLC0415 - an extra
-
-    from offprompt.stores._pg_address import parse_address  # noqa: PLC0415
-
-    address = parse_address(main)
-    with psycopg.connect(address.url) as connection:
+    connection = _postgres(main)
+    try:
         row = connection.execute(
             "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class "
-            "WHERE relnamespace = to_regnamespace(%s) AND relkind = 'r'",
-            (address.schema,),
+            "WHERE relnamespace = to_regnamespace(current_schema) AND relkind = 'r'"
         ).fetchone()
+    finally:
+        connection.close()
     return 0 if row is None else row[0]
+
+
+def _postgres(url: str) -> Connection:
+    from offprompt.stores._pg_address import parse_address  # noqa: PLC0415 - an extra
+    from offprompt.stores._pg_connection import connect  # noqa: PLC0415
+
+    return connect(parse_address(url), answer_s=60, relaxed=False)
 
 
 def _groups(samples: Sequence[Sample], key: Callable[[Sample], Hashable]) -> list[list[Sample]]:
