@@ -1,11 +1,13 @@
-"""`kill -9` of a server in the middle of writes, and its start on the same data: a writer that lives goes on."""
+"""`kill -9` of a server, or of one of its processes, in the middle of writes: a writer that lives goes on."""
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,12 @@ class Writer(threading.Thread):
         assert self.broke == []
 
 
+def children(server: Server) -> list[int]:
+    """The processes of a server beside its first one."""
+    listed = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+    return [int(pid) for pid in listed.read_text().split()] if listed.exists() else []
+
+
 def play(place: Place, started: dict[str, Server], rounds: int, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - when to kill, seeded
     writer = Writer(place.url(), "u")
@@ -67,6 +75,11 @@ def play(place: Place, started: dict[str, Server], rounds: int, seed: int) -> No
         writer.wait_for(chance.randrange(1, 12))
         sum(range(chance.randrange(0, 200_000)))
         server = started[chance.choice(sorted(started))]
+        own = children(server)
+        if own and chance.random() < 0.4:  # then PostgreSQL ends all others, and begins anew by itself
+            with suppress(ProcessLookupError):
+                os.kill(chance.choice(own), signal.SIGKILL)
+            continue
         server.kill()
         server.start()
     writer.wait_for(1)
