@@ -325,6 +325,33 @@ def test_what_is_forgotten_while_it_is_read_leaves_nothing(bob: BoundScope) -> N
     assert "oolong" not in reader.requests[-1].messages[1]["content"]
 
 
+@pytest.mark.parametrize("action", ["UPDATE", "SUPERSEDE", "FORGET"])
+@pytest.mark.parametrize("how", ["changed", "forgotten"])
+def test_a_fact_that_changes_while_it_is_read_is_not_overwritten(
+    bob: BoundScope, clock: MovedClock, action: str, how: str
+) -> None:
+    name = bob.remember("Drinks black tea in the afternoon.", derive="none")[0].name
+    clock.move(10)
+    said(bob, "Forget tea, I drink oolong in the afternoon.")
+
+    def meanwhile(request: Request) -> dict[str, Any]:
+        if not any("black" in line["text"] for line in request.known):
+            return nothing(request)
+        if how == "changed":
+            bob.memories.update(name, text="Drinks green tea in the morning.")
+        else:
+            bob.forget(name)
+        turn = request.turn("oolong")
+        quote = "Forget tea" if action == "FORGET" else "drink oolong in the afternoon"
+        text = "" if action == "FORGET" else "The user drinks oolong in the afternoon."
+        return answer(decision(action, turn, quote, text, memory=request.fact("black")))
+
+    found, reader = extract(bob, meanwhile)
+    assert (len(reader.requests), found.read, found.stopped) == (2, 1, "")
+    assert (found.updated, found.superseded, found.forgotten, found.dropped) == (0, 0, 0, {})
+    assert texts(bob) == (["Drinks green tea in the morning."] if how == "changed" else [])
+
+
 def test_a_fact_goes_with_the_turn_that_it_was_read_in(bob: BoundScope) -> None:
     said(bob, TEA)
     extract(bob, tea)

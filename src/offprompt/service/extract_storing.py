@@ -71,6 +71,7 @@ class ExtractStorer:
         steps = self._steps(read, now)
         turns = tuple((turn.memory_id, turn.version) for turn in marked)
         ops: list[MemoryOp[Any]] = [MarkExtracted(self._scope, turns, read.prompt.name)] if turns else []
+        ops += [self._unchanged(step.target) for step in steps if step.target is not None]
         ops += [step.op for step in steps]
         ops.append(LogMemoryEvents(tuple(self._events(read, marked, steps, now))))
         results = self._kit.uses.apply(ops)[-1 - len(steps) : -1]
@@ -123,7 +124,6 @@ class ExtractStorer:
                 target.memory_id,
                 text,
                 digest_of(text),
-                if_version=target.version,
                 actor=ACTOR,
                 trust=accepted.trust,
             )
@@ -136,6 +136,10 @@ class ExtractStorer:
             memory = replace(memory, subject=target.subject, attribute=target.attribute)
             return _Step(accepted, target, memory, AddMemory(memory))
         return _Step(accepted, target, memory, AddMemory(memory, replaces=(target.memory_id,)))
+
+    def _unchanged(self, target: Memory) -> UpdateMemory:
+        """Changes nothing, and refuses the transaction if the fact is not as the model was shown it."""
+        return UpdateMemory(self._scope, target.memory_id, if_version=target.version, actor=ACTOR)
 
     def _memory(self, read: Read, accepted: Accepted, text: str, now: float) -> Memory:
         turn = read.batch.turns[accepted.line.number - 1]
