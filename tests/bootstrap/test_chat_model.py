@@ -58,7 +58,7 @@ def test_a_key_of_the_environment_goes_to_its_own_provider_only(monkeypatch: pyt
 
     def key(name: str, **options: Any) -> object:
         made: Any = vars(offprompt.chat_model(name, **options))["_endpoint"]
-        return vars(made)["_key"]
+        return made._key
 
     assert key("gpt-4o-mini") == "key-of-OPENAI_API_KEY"
     assert (

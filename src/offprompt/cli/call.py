@@ -23,7 +23,12 @@ from offprompt.service.offprompt import BoundScope, Offprompt
 
 SCOPE, PANEL = "Whose memory", "Everywhere"
 
-Url = Annotated[str | None, typer.Option(help="The store: a file, a URL, :memory:, or `memories=URL slots=URL vectors=URL`.", rich_help_panel=PANEL)]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        help="The store: a file, a URL, :memory:, or `memories=URL slots=URL vectors=URL`.", rich_help_panel=PANEL
+    ),
+]
 User = Annotated[str | None, typer.Option(help="A user's memory.", rich_help_panel=SCOPE)]
 Agent = Annotated[str | None, typer.Option(help="An agent's memory.", rich_help_panel=SCOPE)]
 Session = Annotated[str | None, typer.Option(help="A session's memory.", rich_help_panel=SCOPE)]

@@ -107,8 +107,8 @@ class Slot:
     allow    places where the handle of a `never` slot resolves; of other policies always empty.
     locked   models may neither write nor forget it.
     recent   times of the model's writes within the last minute before the newest, oldest first.
-    spooled  only of a write that the store has not taken yet: it waits on this machine, version 0; its policy is `never`
-             where it is still to be chosen.
+    spooled  only of a write that the store has not taken yet: it waits on this machine, version 0; its policy is
+             `never` where it is still to be chosen.
     """
 
     scope: Scope

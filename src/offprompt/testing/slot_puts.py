@@ -90,9 +90,7 @@ class SlotPuts(Suite):
         assert value_of(store, "v") == {"list": [1]}
         assert history(store, "v")[0].value == {"list": [1]}
 
-    @pytest.mark.parametrize(
-        "value", [float("nan"), float("inf"), {1, 2}, object, "half \ud83d", ["\udc00"]], ids=repr
-    )
+    @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, object, "half \ud83d", ["\udc00"]], ids=repr)
     def test_what_is_not_json_is_refused(self, store: SlotStore, value: Any) -> None:
         put(store, "v", "before")
         with pytest.raises(UsageError, match="'v'"):
