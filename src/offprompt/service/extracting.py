@@ -184,7 +184,8 @@ class Extractor:
             return self._unusable(batch, exc, storer, sums)
         except (UsageError, BackendError) as exc:
             sums.stopped, sums.cause = str(exc), "budget" if isinstance(exc, BudgetError) else "trouble"
-            storer.note(batch.turns, sums.stopped, sums.cause)
+            if cancel is None or not cancel.cancelled:
+                storer.note(batch.turns, sums.stopped, sums.cause)
         return []
 
     def _unusable(self, batch: Batch, exc: UnusableError, storer: ExtractStorer, sums: _Sums) -> list[Batch]:
