@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from offprompt import BudgetError
-from offprompt.records import PENDING, Completion, Memory
+from offprompt import BackendError, BudgetError
+from offprompt.protocols import EmbedKind, apply
+from offprompt.records import PENDING, Completion, Memory, Unindexed
 from offprompt.service.extract_reading import Rules
 from offprompt.service.extracting import Extracted, Extractor
 from offprompt.service.memory_kit import MemoryKit
@@ -437,6 +440,24 @@ def test_instructions_categories_and_strictness_are_the_applications(bob: BoundS
     assert "food, travel" in system
     assert "Be strict" in system
     assert (found.added, found.dropped, facts(bob)[0].tags) == (1, {"category": 1}, ("Food",))
+
+
+class Failing:
+    """An embedder that is away."""
+
+    name, dimension, piece_chars, unrelated = "away", 4, 200, 0.0
+
+    def encode(self, texts: Sequence[str], *, kind: EmbedKind) -> Any:
+        raise BackendError(f"the embedder is away: {len(texts)} texts as {kind}")
+
+
+def test_without_vectors_facts_are_stored_and_found_by_their_words(bob: BoundScope) -> None:
+    said(bob, TEA)
+    kit = replace(kit_of(bob), embedder=Failing())
+    found = Extractor(kit, bob.scope, FakeReader([tea])).run()
+    assert (found.added, found.stopped) == (1, "")
+    assert "oolong" in bob.recall("oolong", kinds=["fact"])[0].text
+    assert [one.text for one in apply(kit.memories, Unindexed("away", bob.scope)) if one.kind == "fact"] == texts(bob)
 
 
 def test_scopes_are_read_apart(mem: Offprompt) -> None:

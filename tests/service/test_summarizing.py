@@ -55,11 +55,16 @@ def says() -> Says:
     return Says()
 
 
+@pytest.fixture
+def clock() -> MovedClock:
+    return MovedClock()
+
+
 @pytest.fixture(params=["memory", "sqlite"])
-def mem(request: pytest.FixtureRequest, tmp_path: Path, says: Says) -> Iterator[Offprompt]:
+def mem(request: pytest.FixtureRequest, tmp_path: Path, says: Says, clock: MovedClock) -> Iterator[Offprompt]:
     url = ":memory:" if request.param == "memory" else tmp_path / "agent.db"
     models = {"summarize": StandInModel(says, context_tokens=8192)}
-    with offprompt.open(url, clock=MovedClock(), models=models, embedder="none", summary_tokens=80) as opened:
+    with offprompt.open(url, clock=clock, models=models, embedder="none", summary_tokens=80) as opened:
         yield opened
 
 
@@ -89,6 +94,18 @@ def test_a_long_value_gets_one_and_a_short_one_none(mem: Offprompt, ann: BoundSc
     assert len(says.given) == 1
     (place,) = [one.scope for one in mem.parts.sessions.sessions()]
     assert list(mem.parts.sessions.ledger(place)[0].parts) == ["summarize"]
+
+
+def test_what_is_rarely_used_gets_one_sooner(mem: Offprompt, ann: BoundScope, clock: MovedClock) -> None:
+    ann.write("report", REPORT[: len(REPORT) // 4])
+    assert run(mem) == []
+    clock.move(30 * 86400 - 1)
+    assert run(mem) == []
+    clock.move(1)
+    ann.read("report")
+    assert run(mem) == []
+    clock.move(30 * 86400)
+    assert [one.name for one in run(mem)] == ["report"]
 
 
 def test_in_chinese(mem: Offprompt, ann: BoundScope, says: Says) -> None:

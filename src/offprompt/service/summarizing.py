@@ -21,6 +21,7 @@ from offprompt.service.slots import Slots
 
 WORDS: Final = 60
 ACTOR: Final = "summarize"
+RARE_S: Final = 30 * 86400.0
 ROOM_TOKENS: Final = 8000
 """Tokens of a value that are given, and no more than half of the model's window; what is longer has no summary."""
 
@@ -42,7 +43,8 @@ def summarize(
 ) -> Iterator[Summarized]:
     """Give the long values of a scope and those below it their summaries, where they have none.
 
-    Long     `summary_tokens` tokens or more; what is secret, split, or passes away by itself gets none.
+    Long     `summary_tokens` tokens or more, or a quarter of that where it was not used for 30 days; what is secret,
+             split, or passes away by itself gets none.
     Kept     only if it is shorter than the value, in its script, and says nothing that the value does not.
     Stays    as long as the value: a new value, forgetting and erasing take it along.
     Yields   each slot that was tried; trouble of the model ends it, a spent budget is one scope's.
@@ -72,7 +74,8 @@ def _wants(kit: MemoryKit, slot: Slot) -> bool:
     if not least or not plain or len(slot.name) + len(SUMMARY) >= MAX_NAME_CHARS:
         return False
     free = run(kit.slots.slots, GetSlot(slot.scope, f"{slot.name}.{SUMMARY}")) is None
-    return free and kit.slots.tokenizer.count(text_of(slot.value)) >= least
+    rare = kit.clock.now() - max(slot.used_at or 0.0, slot.updated_at) >= RARE_S
+    return free and kit.slots.tokenizer.count(text_of(slot.value)) >= (least / 4 if rare else least)
 
 
 def _summarized(kit: MemoryKit, model: CountedModel, slot: Slot, cancel: Cancel | None) -> Summarized:
