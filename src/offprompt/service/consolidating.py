@@ -61,9 +61,10 @@ def consolidate(
 
 def _is_due(kit: MemoryKit, scope: Scope) -> bool:
     turns, _ = waiting_turns(kit, scope)
-    oldest = min((turn.created_at for turn in turns), default=kit.clock.now())
-    settings = kit.settings
-    return len(turns) >= settings.extract_turns or kit.clock.now() - oldest >= settings.extract_every_s > 0
+    if not turns:
+        return False
+    waited_s = kit.clock.now() - min(turn.created_at for turn in turns)
+    return len(turns) >= kit.settings.extract_turns or waited_s >= kit.settings.extract_every_s
 
 
 def waits(store: MemoryStore, scope: Scope | None = None) -> Waits:
