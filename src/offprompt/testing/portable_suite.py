@@ -55,7 +55,7 @@ def _fill_slots(store: Store, clock: MovedClock) -> None:
 
 
 def _fill_memories(store: Store) -> None:
-    ids = [f"m_{number:026d}" for number in range(1, 7)]
+    ids = [f"m_copied{number:020d}" for number in range(1, 7)]
     for memory_id, place, at in zip(ids, ("Porto", "里斯本", "Faro"), (1.0, 3.0, 2.0), strict=False):
         memory_kit.home(store, place, at, memory_id=memory_id, metadata={"列": [1.0, None]}, tags=("家",))
     indexed = memory_kit.derived(ids[3], embedder="e\x00")
