@@ -13,10 +13,12 @@ import offprompt
 from offprompt import UnsupportedError
 from offprompt.models.chat_openai import OpenAIChatModel
 from offprompt.models.retrying import Retries
-from offprompt.records import PENDING
+from offprompt.records import PENDING, Scope
+from offprompt.service import consolidating
 from offprompt.service.checkup import checkup
 from offprompt.service.consolidating import consolidate, waits
 from offprompt.service.extracting import Extracted
+from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.offprompt import BoundScope, Offprompt
 from offprompt.service.stored_session import read_session
 from offprompt.service.trace import Tracer
@@ -257,6 +259,31 @@ def test_the_worker_reads_what_is_due(mem: Offprompt, ann: BoundScope, clock: Mo
     assert facts(ann) == [FACT]
     ann.remember([{"role": "user", "content": text} for text in ("one", "two")], derive="none")
     assert worked() == 2
+
+
+def test_the_worker_looks_only_at_scopes_that_changed(
+    mem: Offprompt, ann: BoundScope, clock: MovedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str | None] = []
+    look = consolidating.waiting_turns
+
+    def counted(kit: MemoryKit, scope: Scope, **options: Any) -> Any:
+        looked.append(scope.user)
+        return look(kit, scope, **options)
+
+    monkeypatch.setattr(consolidating, "waiting_turns", counted)
+    bob = mem.scope(user="bob")
+    for each in (ann, bob):
+        each.remember([{"role": "user", "content": TEA}], derive="none")
+    for _ in range(3):
+        assert run(mem, due=True) == []
+    assert looked == ["ann", "bob"]
+    bob.remember([{"role": "user", "content": "Hello."}], derive="none")
+    assert [found.read for found in run(mem, due=True)] == [2]
+    assert run(mem, due=True) == []
+    assert looked == ["ann", "bob", "bob", "bob"]
+    clock.move(7200)
+    assert [found.scope.user for found in run(mem, due=True)] == ["ann"]
 
 
 def test_events_and_ledger_hold_no_text_of_turns(mem: Offprompt, ann: BoundScope) -> None:

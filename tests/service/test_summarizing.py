@@ -193,6 +193,13 @@ def test_secrets_stay_out_and_what_passes_away_gets_none(mem: Offprompt, ann: Bo
     assert "fjord" not in says.given[0]
 
 
+def test_without_the_setting_nothing_is_looked_at(ann: BoundScope) -> None:
+    ann.write("report", REPORT)
+    with offprompt.open(":memory:", embedder="none") as plain:
+        plain.scope(user="ann").write("report", REPORT)
+        assert run(plain) == []
+
+
 def test_a_slot_of_the_applications_own_is_never_taken(mem: Offprompt, ann: BoundScope) -> None:
     ann.write("report", REPORT)
     ann.write("report.summary", "mine")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from offprompt.config import Settings
 from offprompt.protocols import MemoryStore, apply
-from offprompt.records import PENDING, Cancel, Finding, ListMemories, MemoryQuery, MemoryScopes, Scope
+from offprompt.records import PENDING, Cancel, Finding, ListMemories, MemoryQuery, MemoryScopes, Scope, ScopeRevisions
 from offprompt.service.extract_background import extract_model
 from offprompt.service.extract_reading import Rules
 from offprompt.service.extracting import Extracted, Extractor, waiting_turns
-from offprompt.service.memory_kit import MemoryKit
+from offprompt.service.memory_kit import MemoryKit, Waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,7 @@ def consolidate(
         if due and not _is_due(kit, exact):
             continue
         found = Extractor(kit, exact, reader, rules).run(limit=left, pending=pending, cancel=cancel)
+        kit.waiting.pop(exact, None)
         if left is not None:
             left -= found.read + found.pending
         if found.calls or found.stopped:
@@ -60,11 +61,15 @@ def consolidate(
 
 
 def _is_due(kit: MemoryKit, scope: Scope) -> bool:
-    turns, _ = waiting_turns(kit, scope)
-    if not turns:
-        return False
-    waited_s = kit.clock.now() - min(turn.created_at for turn in turns)
-    return len(turns) >= kit.settings.extract_turns or waited_s >= kit.settings.extract_every_s
+    """Whether enough waits, or for long enough. Cost: O(episodes) where the scope has changed since the last look."""
+    (revision,) = apply(kit.memories, ScopeRevisions((scope,)))
+    known = kit.waiting.get(scope)
+    if known is None or known.revision != revision:
+        turns, _ = waiting_turns(kit, scope)
+        known = Waiting(revision, len(turns), min((turn.created_at for turn in turns), default=0.0))
+        kit.waiting[scope] = known
+    waited_s = kit.clock.now() - known.since
+    return known.turns > 0 and (known.turns >= kit.settings.extract_turns or waited_s >= kit.settings.extract_every_s)
 
 
 def waits(store: MemoryStore, scope: Scope | None = None) -> Waits:

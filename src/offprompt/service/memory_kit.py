@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from offprompt.config import Settings
 from offprompt.errors import UsageError
 from offprompt.protocols import Clock, Embedder, MemoryStore, Redactor
+from offprompt.records import Scope
 from offprompt.service.extract_background import Background
 from offprompt.service.memory_index import IndexCache
 from offprompt.service.memory_uses import Uses
@@ -46,11 +47,21 @@ class MemoryIds:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """How many turns of a scope waited for a language model at one of its revisions, and since when the first did."""
+
+    revision: int
+    turns: int
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryKit:
     """Shared by all scopes of an opened memory.
 
     embedder  None: memories are found by their words only. slots: for the profile that rules derive.
     models    language models for memory, None: there are none. background: lets one of them read turns later.
+    waiting   by scope, what was found the last time; at the same revision it need not be looked for again.
     vectors   an index that is asked for what lies close; None: what is loaded of a scope has its vectors.
     """
 
@@ -66,6 +77,7 @@ class MemoryKit:
     models: ModelCalls | None = None
     background: Background | None = None
     ids: MemoryIds = field(default_factory=MemoryIds)
+    waiting: dict[Scope, Waiting] = field(default_factory=dict[Scope, Waiting])
 
     def redacted(self, text: str) -> tuple[str, tuple[str, ...]]:
         """The text as it may be stored, and the kinds of what was taken out."""

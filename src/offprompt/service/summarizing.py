@@ -48,8 +48,11 @@ def summarize(
     Kept     only if it is shorter than the value, in its script, and says nothing that the value does not.
     Stays    as long as the value: a new value, forgetting and erasing take it along.
     Yields   each slot that was tried; trouble of the model ends it, a spent budget is one scope's.
+    Nothing  if the setting is 0. Cost: O(slots of the scope).
     Raises   UnsupportedError if no model is set for `summarize` or `extract`.
     """
+    if not kit.settings.summary_tokens:
+        return
     if kit.models is None:
         raise UnsupportedError("this memory was made without models; use offprompt.open with models")
     model, tried = kit.models.needed("summarize"), 0
@@ -71,7 +74,7 @@ def _wants(kit: MemoryKit, slot: Slot) -> bool:
     """Whether a summary is to be made of a slot's value."""
     least = kit.settings.summary_tokens
     plain = slot.policy != "never" and not slot.parts and slot.expires_at is None and SUMMARY not in slot.tags
-    if not least or not plain or len(slot.name) + len(SUMMARY) >= MAX_NAME_CHARS:
+    if not plain or len(slot.name) + len(SUMMARY) >= MAX_NAME_CHARS:
         return False
     free = run(kit.slots.slots, GetSlot(slot.scope, f"{slot.name}.{SUMMARY}")) is None
     rare = kit.clock.now() - max(slot.used_at or 0.0, slot.updated_at) >= RARE_S
