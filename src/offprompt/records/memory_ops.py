@@ -159,6 +159,8 @@ class MarkExtracted(MemoryOp[None]):
 
     Once     ConflictError if one is marked already (but as `pending`), has another version, or is not live: then the
              transaction stores nothing, neither this time nor what was made of them.
+    Recall   reads nothing of a mark, so the scope's revision stays: each would have every process load these turns
+             anew. A hit may have the mark before; a list has the one that is stored.
     """
 
     scope: Scope
