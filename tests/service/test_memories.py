@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -158,19 +160,24 @@ def test_times_are_seconds_dates_or_iso_text(memories: Memories) -> None:
     assert {one.event_at for one in memories.list()} == {at.timestamp()}
 
 
+def bare(said: object) -> str:
+    """Without what may stand between digits."""
+    return re.sub(r"[\s-]", "", unicodedata.normalize("NFKC", str(said)))
+
+
 def test_what_is_not_to_be_stored_is_taken_out_first(mem: Offprompt, memories: Memories) -> None:
     done = memories.remember("my card is 4111 1111 1111 1111", metadata={"n": 1})[0]
     assert "bank_card" in done.why
-    assert "4111" not in done.text
-    assert "4111" not in str(memories.list().memories)
-    assert "4111" not in str(memories.update(done.name, text="now 4111 1111 1111 1111"))
+    assert "11111111" not in bare(done.text)
+    assert "11111111" not in bare(memories.list().memories)
+    assert "11111111" not in bare(memories.update(done.name, text="now 4111 1111 1111 1111"))
     turn = {"role": "user", "content": "hello there", "name": "4111 1111 1111 1111"}
     hidden = {"card": "４１１１ 1111 1111 1111", "all": [{"4111-1111-1111-1111": 4111111111111111}], "n": 7}
     name = memories.remember(turn, metadata=hidden, tags=["4111111111111111"])[0].name
-    assert "1111" not in str(memories.get(name))
-    assert "1111" not in str(memories.update(name, metadata=hidden, tags=["4111111111111111"]))
+    assert "11111111" not in bare(memories.get(name))
+    assert "11111111" not in bare(memories.update(name, metadata=hidden, tags=["4111111111111111"]))
     assert memories.list()[1].metadata["n"] == 7
-    assert "4111" not in str(mem.parts.slots.events())
+    assert "11111111" not in bare(mem.parts.slots.events())
 
 
 def test_a_session_is_an_attribute_and_the_next_one_finds_it(alice: BoundScope) -> None:
