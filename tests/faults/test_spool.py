@@ -102,7 +102,7 @@ def test_what_a_killed_process_spooled_is_done_once(
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("engine", SERVED)
-def test_what_killed_processes_spooled_100_times_is_done_once(
+def test_what_killed_processes_spooled_30_times_is_done_once(
     place: Place, proxies: dict[str, Proxy], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    play(place, proxies, tmp_path / "data", monkeypatch, rounds=100, seed=8)
+    play(place, proxies, tmp_path / "data", monkeypatch, rounds=30, seed=8)
