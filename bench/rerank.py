@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -45,6 +46,8 @@ def main() -> None:
     parser.add_argument("--model")
     parser.add_argument("--base-url")
     given = parser.parse_args()
+    # An end from outside lets go of the model's server too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with ExitStack() as closing:
         model = chosen(given.model, given.base_url, closing)
         for folder in sorted(Path(os.environ["OFFPROMPT_DATA"]).iterdir()):
