@@ -136,6 +136,14 @@ def test_categories_are_those_allowed() -> None:
     assert why(decision) == ""
 
 
+def test_a_foreign_name_is_no_other_language() -> None:
+    line = Line(1, "我喜欢打篮球。", AT, "Christopher")
+    said = decide(1, "喜欢打篮球", "Christopher喜欢打篮球。", about="Christopher")
+    assert check([said], [line], ()).dropped == ()
+    english = decide(1, "喜欢打篮球", "Christopher likes 打篮球 a lot.", about="Christopher")
+    assert check([english], [line], ()).dropped[0][1] == "language"
+
+
 def test_one_memory_and_one_text_are_decided_once() -> None:
     first = decide(3, "I love tea", "Ann loves tea.")
     change = decide(1, "moved to Shanghai", "The user moved to Shanghai.", action="UPDATE", memory=1)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from bench.extraction import Language, measured
+from bench.extraction import Language, cases, measured, said
 
 
 @pytest.mark.parametrize(("language", "least"), [("en", 0.96), ("zh", 0.93)])
 def test_what_is_true_passes(language: Language, least: float) -> None:
-    counts = measured(language, "true", "normal")
+    counts = measured(said(cases(), language), language, "true", "normal")
     assert counts["kept"] >= least * counts.total()
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("kind", ["invented", "denied"])
 def test_what_is_invented_or_turned_round_does_not(language: Language, kind: str) -> None:
-    counts = measured(language, "invented" if kind == "invented" else "denied", "normal")
+    counts = measured(said(cases(), language), language, "invented" if kind == "invented" else "denied", "normal")
     assert counts.total() > 100
     assert counts["kept"] <= 1

@@ -68,9 +68,9 @@ def summary_prompt(language: Language, words: int) -> tuple[str, str]:
 
 
 def language_of(text: str) -> Language:
-    """Chinese where most of a text is: one Han character weighs as much as two letters."""
+    """Chinese where most of a text is."""
     found = scripts(text)
-    return "zh" if 2 * found["CJK"] > found.total() - found["CJK"] else "en"
+    return "zh" if 2 * found["CJK"] > found.total() else "en"
 
 
 def _known_line(one: Known, zone: tzinfo) -> dict[str, Any]:
