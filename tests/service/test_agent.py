@@ -338,6 +338,14 @@ def test_an_empty_answer_is_asked_for_once_more(memory: Offprompt, way: str) -> 
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_thinking_without_an_answer_is_asked_for_once_more(memory: Offprompt, way: str) -> None:
+    agent = Agent(memory, StandInModel(Played(Said("", thinking="Hm, 4711."), "Here."), binding=True))
+    reply = asked(agent, way, "Is anybody there?")
+    assert reply.text == "Here."
+    assert "4711" not in str([reply.remembered, agent.session(user="alice").messages()])
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_thinking_in_the_text_is_no_answer_and_no_memory(memory: Offprompt, way: str) -> None:
     agent = Agent(memory, StandInModel(Played("<think>What a question, 4711.</think>\n\nYes, it is.")))
     reply = asked(agent, way, "Is the harbour open on Mondays?")

@@ -42,6 +42,11 @@ class EndpointChat(ABC):
         self._known_window, self._ask_window = context_tokens, ask_window
 
     @property
+    def timeout_s(self) -> float:
+        """Seconds that a call may take unless it says otherwise."""
+        return self._endpoint.timeout_s
+
+    @property
     def context_tokens(self) -> int:
         """See `ChatModel`."""
         if self._ask_window:

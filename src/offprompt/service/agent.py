@@ -14,7 +14,15 @@ from typing import Any, Final
 from offprompt.errors import ModelError, UsageError
 from offprompt.protocols import ChatModel
 from offprompt.records import AgentReply, Cancel, Reply, Scope
-from offprompt.service.agent_stream import AgentStream, AsyncAgentStream, go_on, in_thread, next_step, prefill_of
+from offprompt.service.agent_stream import (
+    AgentStream,
+    AsyncAgentStream,
+    go_on,
+    in_thread,
+    next_step,
+    prefill_of,
+    reply_time,
+)
 from offprompt.service.agent_turn import AgentTurn, Ask, Talk
 from offprompt.service.offprompt import BoundScope, Offprompt
 from offprompt.service.session import Session
@@ -35,7 +43,8 @@ class AgentLimits:
     """What bounds a run.
 
     rounds         replies with tool calls that are run; one more is answered with a refusal, and then it ends.
-    timeout_s      seconds for the whole run. tool_timeout_s: for all calls of one reply together.
+    timeout_s      seconds for the whole run; a request has the model's own, where that is less. tool_timeout_s: for all
+                   calls of one reply together.
     parallel       calls of one reply that run at once.
     """
 
@@ -117,7 +126,7 @@ class Agent:
             step = next_step(steps, None)
             while not isinstance(step, AgentReply):
                 if isinstance(step, Ask):
-                    raw = self._model.create(step.payload, timeout_s=step.left_s, cancel=cancel)
+                    raw = self._model.create(step.payload, timeout_s=reply_time(self._model, step), cancel=cancel)
                     turn.prefill += prefill_of(raw)
                     done: Any = _absorbed(turn.talk.session.absorb, raw)
                 else:
@@ -132,7 +141,7 @@ class Agent:
             step = await in_thread(next_step, steps, None)
             while not isinstance(step, AgentReply):
                 if isinstance(step, Ask):
-                    raw = await self._model.acreate(step.payload, timeout_s=step.left_s)
+                    raw = await self._model.acreate(step.payload, timeout_s=reply_time(self._model, step))
                     turn.prefill += prefill_of(raw)
                     done: Any = await in_thread(_absorbed, turn.talk.session.absorb, raw)
                 else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Any, TypeAlias, TypeVar
 
@@ -22,17 +22,35 @@ Begin: TypeAlias = Callable[[], AgentTurn]
 
 
 class Timed:
-    """When a stream began: as its chunks say, else by the clock."""
+    """The chunks of one reply on their way, and when they began: as they say themselves, else by the clock.
+
+    Raises   ModelError where a stream ends without any: then there is no reply to absorb.
+    """
 
     def __init__(self) -> None:
         self._begun, self.prefill = time.monotonic(), list[float]()
 
-    def saw(self, chunk: dict[str, Any]) -> dict[str, Any]:
-        """The next chunk."""
+    def through(self, chunks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """The chunks."""
+        for chunk in chunks:
+            yield self._saw(chunk)
+        self._check()
+
+    async def athrough(self, chunks: AsyncIterable[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
+        """The chunks."""
+        async for chunk in chunks:
+            yield self._saw(chunk)
+        self._check()
+
+    def _saw(self, chunk: dict[str, Any]) -> dict[str, Any]:
         if not self.prefill:
             self.prefill = [time.monotonic() - self._begun]
         self.prefill = prefill_of(chunk) or self.prefill
         return chunk
+
+    def _check(self) -> None:
+        if not self.prefill:
+            raise ModelError("the model's stream ended before anything came; ask again", kind="reply")
 
 
 class AgentStream:
@@ -59,10 +77,13 @@ class AgentStream:
             self._reply = step
 
     def _streamed(self, turn: AgentTurn, step: Ask) -> Generator[str, None, Reply]:
-        chunks, told = self._model.stream(step.payload, timeout_s=step.left_s, cancel=self._cancel), ThoughtFilter()
+        chunks, told = (
+            self._model.stream(step.payload, timeout_s=reply_time(self._model, step), cancel=self._cancel),
+            ThoughtFilter(),
+        )
         try:
             timed = Timed()
-            streamed = StreamedReply(turn.talk.session.stream_reader(), map(timed.saw, chunks))
+            streamed = StreamedReply(turn.talk.session.stream_reader(), timed.through(chunks))
             for chunk in streamed:
                 if piece := told.feed(spoken(chunk, self._model.wire)):
                     yield piece
@@ -95,11 +116,14 @@ class AsyncAgentStream:
             step = await in_thread(next_step, steps, None)
             while not isinstance(step, AgentReply):
                 if isinstance(step, Ask):
-                    chunks, told = self._model.stream(step.payload, timeout_s=step.left_s), ThoughtFilter()
+                    chunks, told = (
+                        self._model.stream(step.payload, timeout_s=reply_time(self._model, step)),
+                        ThoughtFilter(),
+                    )
                     try:
                         timed = Timed()
                         reader = await in_thread(turn.talk.session.stream_reader)
-                        streamed = AsyncStreamedReply(reader, (timed.saw(each) async for each in chunks))
+                        streamed = AsyncStreamedReply(reader, timed.athrough(chunks))
                         async for chunk in streamed:
                             if piece := told.feed(spoken(chunk, self._model.wire)):
                                 yield piece
@@ -120,6 +144,12 @@ class AsyncAgentStream:
     def reply(self) -> AgentReply:
         """See `AgentStream.reply`."""
         return _whole(self._reply)
+
+
+def reply_time(model: ChatModel, step: Ask) -> float:
+    """The seconds that one request may take: what the run has left, or the model's own time, where it has one."""
+    own = getattr(model, "timeout_s", None)
+    return step.left_s if own is None else min(own, step.left_s)
 
 
 def prefill_of(reply: Mapping[str, Any]) -> list[float]:

@@ -41,6 +41,11 @@ class WithoutTools:
         return self._model.wire
 
     @property
+    def timeout_s(self) -> float | None:
+        """The model's own, None: it has none."""
+        return getattr(self._model, "timeout_s", None)
+
+    @property
     def context_tokens(self) -> int:
         """See `ChatModel`."""
         return self._model.context_tokens
