@@ -6,10 +6,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from offprompt.testing.scripted import ScriptedModel
+from offprompt.testing.strict import Said, SaidCall
 from offprompt.testing.strict_server import StrictServer
 from tests.cli.conftest import Run
 
@@ -79,6 +81,25 @@ def test_a_model_behind_an_endpoint_with_tools_of_a_file(run: Run, tmp_path: Pat
         assert server.faults == []
         names = [tool["function"]["name"] for tool in server.requests[0]["tools"]]
     assert names[0] == "tide"
+
+
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_secrets_that_a_tool_gets_are_not_printed(run: Run, tmp_path: Path, option: str) -> None:
+    tools = tmp_path / "mine.py"
+    tools.write_text('def tide(harbour: str) -> str:\n    """The tide."""\n    return harbour\n', encoding="utf-8")
+
+    def model(**request: Any) -> Said:
+        called = any(each["role"] == "tool" for each in request["messages"])
+        return Said("Done.") if called else Said(calls=(SaidCall("tide", {"harbour": "[[mem:token]]"}),))
+
+    run("write token sk-live-51Hx9Qm2Zr8Tn4 --user alice --policy never")
+    assert run("slot allow token tide harbour --user alice").code == 0
+    with StrictServer(model) as server:
+        line = f"chat --user alice --model m --base-url {server.url}/v1 --tools {tools} {option}"
+        ran = run(line, "Use it.\n/trace\n")
+    assert "tide" in ran.out
+    assert "[[mem:token]]" in ran.out or option
+    assert "sk-live" not in ran.out + ran.err
 
 
 @pytest.mark.parametrize(

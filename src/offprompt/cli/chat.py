@@ -140,7 +140,8 @@ class Chat:
                 continue
             if isinstance(piece, ToolRun):
                 outcome = "" if piece.ok else f" {self.call.say('failed')}"
-                self._say(f"{behind}  {self.call.say('tool')}: {piece.name} {piece.arguments}{outcome}")
+                # Its arguments may be secrets that only the tool may see; /trace has them as the model wrote them.
+                self._say(f"{behind}  {self.call.say('tool')}: {piece.name}{outcome}")
                 behind = ""
             else:
                 streams.answer(piece)
@@ -197,7 +198,7 @@ class Chat:
         return {
             "user": text,
             "text": reply.text,
-            "tools": [asdict(each) for each in reply.tools],
+            "tools": [{"name": each.name, "ok": each.ok, "seconds": each.seconds} for each in reply.tools],
             "stored": [asdict(each) for each in reply.receipts if each.action == "mem_write"],
             "remembered": [asdict(each) for each in reply.remembered],
             "shown": [asdict(each) for each in reply.shown],
