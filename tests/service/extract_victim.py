@@ -77,7 +77,11 @@ def main(path: str, where: str, batch: int) -> None:
     sqlite.run_memory_ops = killed
     sqlite.SqliteStore.apply = applied
     with offprompt.open(path, embedder="none", extract_turns=BATCH) as mem:
-        read(mem.scope(user="ann"), reader)
+        ann = mem.scope(user="ann")
+        ann.recall("tea")
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        read(ann, reader)
 
 
 if __name__ == "__main__":
