@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 import pytest
 
 from offprompt.protocols import apply, run
@@ -25,8 +26,11 @@ from offprompt.records import (
     SessionChange,
     SessionRecord,
     SlotQuery,
+    Unindexed,
     UseMemories,
 )
+from offprompt.stores._pg_connection import Statements
+from offprompt.stores._pg_memories import PgMemories
 from offprompt.stores.postgres import PostgresStore
 from offprompt.testing import MovedClock
 from offprompt.testing.memory_kit import memory_of
@@ -141,3 +145,41 @@ def test_a_batch_waits_no_more_often_than_one_op(relayed: tuple[PostgresStore, R
     with trips(relay) as puts:
         store.batch([PutSlot(ALICE, f"n{at}", at, "by_handle") for at in range(50)])
     assert puts[0] <= 3
+
+
+def rows_read(store: PostgresStore, op: Unindexed) -> tuple[list[str], int]:
+    """The ids that a page has, and how many rows of memories and of their index were looked at for them."""
+
+    def read(statements: Statements) -> int:
+        row = statements.row(
+            "SELECT sum(seq_tup_read + idx_tup_fetch)::bigint FROM pg_stat_xact_user_tables "
+            "WHERE relid IN ('memories'::regclass, 'memory_index'::regclass)"
+        )
+        assert row is not None
+        return row[0]
+
+    def work(statements: Statements) -> tuple[list[str], int]:
+        before = read(statements)
+        found = [memory.memory_id for memory in PgMemories(statements).unindexed(op, 0.0)]
+        return found, read(statements) - before
+
+    return store._db.read(work, apps=None)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_page_of_what_lacks_a_vector_looks_at_no_more_than_it_has(postgres_server: Server) -> None:
+    with schema_url(postgres_server) as url:
+        store = PostgresStore(url, clock=MovedClock())
+        ids = [f"m_{number:04d}" for number in range(3000)]
+        memories = [
+            memory_of(one, Scope("甲" if at % 2 else "default", user=f"u{at % 7}"), memory_id=one)
+            for at, one in enumerate(ids)
+        ]
+        store.apply([AddMemory(memory, indexed_of(memory.memory_id, "茶")) for memory in memories])
+        with psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
+            connection.execute("ANALYZE")
+        assert rows_read(store, Unindexed("other", limit=10))[0] == ids[:10]
+        for after in (9, 1500, 2900):
+            found, read = rows_read(store, Unindexed("other", after=ids[after], limit=10))
+            assert found == ids[after + 1 : after + 11]
+            assert read <= 40
+        store.close()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from offprompt.errors import BackendError
-from offprompt.protocols import apply
+from offprompt.protocols import Embedder, apply
 from offprompt.records import IndexMemories, Memory, Scope, Unindexed
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_kit import MemoryKit
@@ -31,10 +31,7 @@ def waiting(kit: MemoryKit, scope: Scope | None = None) -> int:
     """How many live memories of a scope's subtree (None: all) have no vector of the embedder in use. Cost: O(those)."""
     if kit.embedder is None:
         return 0
-    count, after = 0, ""
-    while rows := apply(kit.memories, Unindexed(kit.embedder.name, scope, after, BATCH)):
-        count, after = count + len(rows), rows[-1].memory_id
-    return count
+    return sum(len(rows) for rows in _pages(kit, kit.embedder, scope))
 
 
 def reindex(
@@ -62,8 +59,8 @@ def batches(kit: MemoryKit, scope: Scope | None = None) -> Iterator[int]:
 
     Raises   BackendError if the embedder fails; what was done stays.
     """
-    done, after = 0, ""
-    while kit.embedder is not None and (rows := apply(kit.memories, Unindexed(kit.embedder.name, scope, after, BATCH))):
+    done = 0
+    for rows in _pages(kit, kit.embedder, scope) if kit.embedder is not None else ():
         indexed, trouble = index_texts(kit.embedder, rows)
         if trouble:
             raise BackendError(f"the embedder failed after {done} memories, which stay indexed: {trouble}")
@@ -74,5 +71,16 @@ def batches(kit: MemoryKit, scope: Scope | None = None) -> Iterator[int]:
         kit.memories.apply(
             [IndexMemories(place, tuple(made[row.memory_id] for row in own)) for place, own in by_scope.items()]
         )
-        done, after = done + len(rows), rows[-1].memory_id
+        done += len(rows)
         yield len(rows)
+
+
+def _pages(kit: MemoryKit, embedder: Embedder, scope: Scope | None) -> Iterator[list[Memory]]:
+    """What has no vector of the embedder, each page asked for when the one before is used up."""
+    rows, after = list[Memory](), ""
+    while not after or len(rows) == BATCH:
+        rows = apply(kit.memories, Unindexed(embedder.name, scope, after, BATCH))
+        if not rows:
+            return
+        after = rows[-1].memory_id
+        yield rows

@@ -52,6 +52,19 @@ _PAIRS: Final = (
     "SELECT m.record, x.memory_id, x.version, x.content, x.embedder FROM memories m "
     "LEFT JOIN memory_index x ON x.app = m.app AND x.memory_id = m.memory_id WHERE "
 )
+# Most of the time there are none: all are held against all at once. Where there are many, each further page is read in
+# the order of an index, app by app, and goes no further than it needs to.
+_UNINDEXED: Final = (
+    f"SELECT record FROM memories m WHERE state = 'live' AND {ALIVE} AND memory_id > %s AND {{where}} "
+    "AND NOT EXISTS (SELECT 1 FROM memory_index x WHERE x.app = m.app AND x.memory_id = m.memory_id "
+    "AND x.embedder = %s AND x.version = m.version) ORDER BY memory_id LIMIT %s"
+)
+_FURTHER_UNINDEXED: Final = (
+    "SELECT f.record FROM (SELECT DISTINCT app FROM memory_scopes) a CROSS JOIN LATERAL ("
+    f"SELECT memory_id, record FROM memories m WHERE m.app = a.app AND state = 'live' AND {ALIVE} AND memory_id > %s "
+    "AND {where} AND (SELECT x.embedder = %s AND x.version = m.version FROM memory_index x WHERE x.app = m.app "
+    "AND x.memory_id = m.memory_id) IS NOT TRUE ORDER BY memory_id LIMIT %s) f ORDER BY f.memory_id LIMIT %s"
+)
 _QUEUE: Final = (
     "INSERT INTO vector_queue (app, memory_id) VALUES (%s, %s) ON CONFLICT (app, memory_id) "
     "DO UPDATE SET seq = nextval(pg_get_serial_sequence('vector_queue', 'seq'))"
@@ -243,10 +256,8 @@ class PgMemories:
     def unindexed(self, op: Unindexed, now: float) -> list[Memory]:
         where, given = in_subtree(op.scope)
         rows = self._db.rows(
-            f"SELECT record FROM memories m WHERE state = 'live' AND {ALIVE} AND memory_id > %s AND {where} "
-            "AND NOT EXISTS (SELECT 1 FROM memory_index x WHERE x.app = m.app AND x.memory_id = m.memory_id "
-            "AND x.embedder = %s AND x.version = m.version) ORDER BY memory_id LIMIT %s",
-            (now, op.after, *given, op.embedder, op.limit),
+            (_FURTHER_UNINDEXED if op.after else _UNINDEXED).replace("{where}", where),
+            (now, op.after, *given, op.embedder, op.limit, op.limit)[: None if op.after else -1],
         )
         return [memory_of(row[0]) for row in rows]
 
