@@ -37,8 +37,6 @@ class Session:
 
     A turn: `prepare` the messages, send what it returns, `absorb` the reply; while the reply is not done, prepare
     `messages + reply.messages` again. `complete` does all of that. What is given is never changed.
-
-    last_entry   the ledger's entry that this object wrote last: after an absorb, of the request that it answers.
     """
 
     def __init__(self, kit: SessionKit, scope: Scope, options: SessionOptions) -> None:
@@ -52,7 +50,7 @@ class Session:
         self._capture = Capture(kit, scope, options)
         self._capture.check()
         self._without = WithoutMemory(self._model.shape, options)
-        self.last_entry: LedgerEntry | None = None
+        self._last_entry: LedgerEntry | None = None
 
     def prepare(self, messages: Sequence[Any], *, show: Sequence[str] = ()) -> dict[str, Any]:
         """Keyword arguments for the client's call: model, messages, tools (Anthropic: system, max_tokens).
@@ -214,6 +212,11 @@ class Session:
         """The session's record as stored, None before the first prepare."""
         return self._kit.sessions.load(self.scope)
 
+    @property
+    def last_entry(self) -> LedgerEntry | None:
+        """The ledger's entry that this object wrote last: after an absorb, of the request that it answers."""
+        return self._last_entry
+
     def ledger(self) -> list[LedgerEntry]:
         """The ledger, oldest first; the newest request joins it when its reply is absorbed."""
         return self._kit.sessions.ledger(self.scope)
@@ -269,7 +272,7 @@ class Session:
         redaction = self._conversation.redaction
         stored = change if redaction is None else redaction.change(change)
         self._kit.sessions.commit(stored)
-        self.last_entry = change.ledger[-1] if change.ledger else self.last_entry
+        self._last_entry = change.ledger[-1] if change.ledger else self._last_entry
         pairs = zip(change.journal, stored.journal, strict=True)
         self._conversation.said |= {raw.key: raw for raw, clean in pairs if raw.kind == "assistant" and raw != clean}
         self._conversation.add(self._kit.sessions.journal(self.scope, after=self._conversation.seq))
