@@ -149,5 +149,5 @@ def test_async_session_is_session() -> None:
         assert list(inspect.signature(member).parameters) == list(inspect.signature(theirs[name]).parameters), name
         kinds = [each.kind for each in inspect.signature(member).parameters.values()]
         assert kinds == [each.kind for each in inspect.signature(theirs[name]).parameters.values()]
-        # Streams are iterated with `async for`; opening one asks nothing.
-        assert inspect.iscoroutinefunction(theirs[name]) == (name not in ("absorb_stream", "stream_reader"))
+        # Streams are iterated with `async for`; opening one asks nothing, and an end waits for nothing.
+        assert inspect.iscoroutinefunction(theirs[name]) == (name not in ("absorb_stream", "stream_reader", "end"))
