@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -44,6 +45,9 @@ def test_a_name_stands_for_a_model(name: str, options: dict[str, Any], kind: typ
         ("m", {"wire": "grpc"}, "openai, anthropic or ollama"),
         ("deepseek:m", {"wire": "anthropic"}, "give base_url too"),
         ("m", {"timeout_s": 0}, "above 0"),
+        ("m", {"base_url": "127.0.0.1:8080/v1"}, "begins with http:// or https://"),
+        ("m", {"base_url": "localhost"}, "begins with http:// or https://"),
+        ("m", {"base_url": "http:///v1"}, "begins with http:// or https://"),
     ],
 )
 def test_what_does_not_fit_is_said(name: str, options: dict[str, Any], says: str) -> None:
@@ -69,6 +73,27 @@ def test_a_key_of_the_environment_goes_to_its_own_provider_only(monkeypatch: pyt
         assert key("gpt-4o-mini", base_url=url) == key("openai:gpt-4o-mini", base_url=url) == ""
     assert key("gpt-4o-mini", key="mine") == "mine"
     assert key("llamacpp:any") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [("gpt-4o-mini", "OPENAI_API_KEY"), ("nowhere:m", "OPENAI_API_KEY"), ("claude-sonnet-5-5", "ANTHROPIC_API_KEY")],
+)
+def test_without_a_key_nothing_is_sent_to_a_provider_that_wants_one(
+    monkeypatch: pytest.MonkeyPatch, name: str, variable: str
+) -> None:
+    for each in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"):
+        monkeypatch.delenv(each, raising=False)
+    said: dict[str, Any] = {"messages": [{"role": "user", "content": "Mine alone."}]}
+    model = offprompt.chat_model(name)
+    asks: list[Callable[[], object]] = [
+        lambda: model.create(said),
+        lambda: list(model.stream(said)),
+        lambda: model.complete(said["messages"]),
+    ]
+    for ask in asks:
+        with pytest.raises(UsageError, match=f"wants a key: set {variable}, .*base_url"):
+            ask()
 
 
 def test_a_key_is_not_in_what_is_printed() -> None:

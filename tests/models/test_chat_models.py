@@ -165,6 +165,15 @@ def test_a_page_in_place_of_json_is_said_so(server: StrictServer, wire: str) -> 
 
 
 @pytest.mark.parametrize("wire", WIRES)
+def test_a_page_in_place_of_a_stream_is_said_so(server: StrictServer, wire: str) -> None:
+    server.troubles = [Trouble(text="<html>Welcome</html>")]
+    with pytest.raises(ModelError, match="a page or text, not a stream; check base_url") as caught:
+        list(model_at(server, wire).stream(USER))
+    assert caught.value.kind == "reply"
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("wire", WIRES)
 def test_a_hanging_endpoint_meets_the_deadline_and_is_let_go(server: StrictServer, wire: str) -> None:
     server.troubles = [Trouble(hang=True)] * 2
     model = model_at(server, wire, timeout_s=0.2)

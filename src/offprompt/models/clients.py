@@ -10,12 +10,14 @@ from importlib import import_module
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from offprompt.errors import UnsupportedError
+from offprompt.errors import UnsupportedError, UsageError
 from offprompt.records import as_dict
 
 CONNECT_S: Final = 10.0
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 NO_KEY: Final = "none"
+WANT_A_KEY: Final = {"api.openai.com": "OPENAI_API_KEY", "api.anthropic.com": "ANTHROPIC_API_KEY"}
+"""Where a model is that is named without an address; nothing is sent there by mistake, without a key."""
 
 Chunks = Literal["events", "lines"]
 """How a stream's chunks come: as server-sent events, or as lines of JSON."""
@@ -43,7 +45,7 @@ class Client:
 
     base_url   with any path in it; a path given to a call is put behind it, a whole URL stands for itself.
     key        sent in the provider's own header; empty: a placeholder, which servers without keys ignore.
-    Raises     StatusError, LostError, NotJsonError; UnsupportedError if the client is not installed.
+    Raises     StatusError, LostError, NotJsonError; see `load`.
     """
 
     sdk: Literal["openai", "anthropic"]
@@ -69,12 +71,19 @@ class Client:
                 # What runs on this machine is not asked through a proxy.
                 options["http_client"] = module.DefaultAsyncHttpxClient(trust_env=False, timeout=timeout)
         made = getattr(module, "AsyncOpenAI" if self.sdk == "openai" else "AsyncAnthropic")
-        return made(api_key=self.key or NO_KEY, max_retries=0, timeout=timeout, **options)
+        client = made(api_key=self.key or NO_KEY, max_retries=0, timeout=timeout, **options)
+        variable = WANT_A_KEY.get(client.base_url.host)
+        if variable is not None and not self.key:
+            raise UsageError(
+                f"{client.base_url.host} wants a key: set {variable}, or give key=; a model that is elsewhere is named "
+                "with its base_url, or behind its provider's name, such as ollama:qwen3:8b"
+            )
+        return client
 
     def load(self) -> None:
         """Have the provider's client ready; it connects with the first call.
 
-        Raises   UnsupportedError if it is not installed.
+        Raises   UnsupportedError if it is not installed; UsageError without the key that the provider wants.
         """
         _ = self._client
 
@@ -97,11 +106,15 @@ class Client:
             opened = await self._client.post(
                 path, body=dict(body), cast_to=object, stream=True, stream_cls=kind, options=options
             )
+            came = False
             try:
                 async for item in opened:
+                    came = True
                     yield _checked(item)
             finally:
                 await opened.close()
+            if not came and "event-stream" not in opened.response.headers.get("content-type", ""):
+                raise NotJsonError("it is a page or text, not a stream")
         except self._caught as exc:
             raise self._plain(exc) from exc
         except json.JSONDecodeError as exc:
