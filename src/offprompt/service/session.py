@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from offprompt.errors import BackendError, UsageError
+from offprompt.errors import BackendError, ConflictError, UsageError
 from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionChange, SessionRecord, Size
 from offprompt.service.accounting import digester
 from offprompt.service.capture import Capture, false_claim
@@ -51,6 +51,7 @@ class Session:
         self._capture.check()
         self._without = WithoutMemory(self._model.shape, options)
         self._last_entry: LedgerEntry | None = None
+        self._asked = 0
 
     def prepare(self, messages: Sequence[Any], *, show: Sequence[str] = ()) -> dict[str, Any]:
         """Keyword arguments for the client's call: model, messages, tools (Anthropic: system, max_tokens).
@@ -109,6 +110,7 @@ class Session:
         builder = RequestBuilder(turn, record, self._options, self._conversation, sizes, self._texts)
         prepared = builder.build(given, show)
         self._commit(self._reminded(record, prepared.change))
+        self._asked = prepared.change.record.pending.seq if prepared.change.record.pending is not None else 0
         if prepared.recalled:
             self._kit.memories.kit.uses.add(*prepared.recalled)
         self._kit.watches.of(self.scope).last = Known(self._conversation, prepared.change.record, turn.scrubber)
@@ -122,7 +124,8 @@ class Session:
         Again    absorbing the same reply once more changes nothing.
         Trouble  if the store fails, the reply comes as it is, memory calls are told so, and a warning says it.
         Raises   UsageError for another wire's reply or before any prepare, UnsupportedError for a stream,
-                 ConflictError while another call works on the session.
+                 ConflictError while another call works on the session, or if another one prepared since this object
+                 did: a reply never stands behind a message that it does not answer.
         """
         return self._absorb(reply)[0]
 
@@ -158,6 +161,7 @@ class Session:
                 return self._unrecorded(reply), without
             try:
                 record, turn = self._load()
+                self._check_asked(record)
                 raw = self._model.shape.reply(reply)
                 record = replace(record, cleared=raw.usage.cleared_results or 0)
                 absorbed = ReplyReader(turn, record, self._conversation, self._departed(record)).read(raw)
@@ -171,6 +175,14 @@ class Session:
                 self._without.cause = f"memory is not available, this reply was not recorded: {exc}"
                 return self._unrecorded(reply), without
             return result, absorbed.lookups
+
+    def _check_asked(self, record: SessionRecord) -> None:
+        """Raises ConflictError if somebody else's request waits for its reply, in place of this object's own."""
+        if self._asked and record.pending is not None and record.pending.seq != self._asked:
+            raise ConflictError(
+                f"another call sent a newer request in session {self.scope.session!r} before this reply came, which is "
+                "not recorded, and nothing in it was done; one turn at a time: prepare again once the other is over"
+            )
 
     def _unrecorded(self, reply: object) -> Reply:
         """The reply without memory; what was said is spooled if that is set."""
