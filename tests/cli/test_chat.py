@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from offprompt.errors import NotFoundError, UsageError
 from offprompt.testing.scripted import ScriptedModel
 from offprompt.testing.strict import Said, SaidCall
-from offprompt.testing.strict_server import StrictServer
+from offprompt.testing.strict_server import StrictServer, Trouble
 from tests.cli.conftest import Run
 
 TALK = "My name is Ada Okafor.\nHow would you bake bread?\nWhat is my name?\n"
@@ -54,7 +55,7 @@ def test_what_may_be_typed_beside_words(run: Run) -> None:
     assert "when_asked" not in shown.rpartition("> /mem")[2]
     assert "never read" not in ran.out
     assert ran.err.startswith("offprompt: no slot 'nothing'")
-    assert ran.code == 0
+    assert ran.code == NotFoundError.exit_code
 
 
 def test_secrets_are_not_listed(run: Run) -> None:
@@ -117,9 +118,19 @@ def test_misuse_is_said(run: Run, line: str, why: str) -> None:
     assert why in ran.err
 
 
-def test_trouble_of_the_model_ends_the_turn_and_not_the_chat(run: Run) -> None:
-    ran = run("chat --user alice --model m --base-url http://127.0.0.1:9/v1 --calls text", "/mem\n/quit\n")
-    assert ran.code == 0
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_trouble_of_the_model_ends_the_turn_and_not_the_chat(run: Run, option: str) -> None:
+    with StrictServer(ScriptedModel().create) as server:
+        server.troubles = [Trouble(status=404, says="there is no model m")]
+        line = f"chat --user alice --model m --base-url {server.url}/v1 {option}"
+        ran = run(line, TALK)
+        again = run(line, TALK)
+    assert ran.code == UsageError.exit_code
+    message = ran.error["message"] if option else ran.err
+    assert "does not know the model" in message
+    assert "there is no model m" in message
+    assert "Your name is Ada Okafor." in ran.out
+    assert (again.code, again.err) == (0, "")
 
 
 def test_a_closed_pipe_is_quiet(store: Path) -> None:

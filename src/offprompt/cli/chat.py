@@ -28,7 +28,7 @@ from offprompt.cli.asked_model import (
 from offprompt.cli.audit_text import warning_text
 from offprompt.cli.call import Call, command
 from offprompt.cli.chat_text import chat_help, forgotten, held, why
-from offprompt.cli.errors import spoken as error_text
+from offprompt.cli.errors import report
 from offprompt.cli.trace import text as trace_text
 from offprompt.errors import OffpromptError
 from offprompt.protocols import ChatModel
@@ -59,7 +59,8 @@ def chat(
 ) -> None:
     """Talk with a model; after each turn see what was stored, recalled, shown, and what the request weighed.
 
-    Without a model a script stands in its place, and says so. /help lists what may be typed beside words.
+    Without a model a script stands in its place, and says so. /help lists what may be typed beside words. In a pipe the
+    exit code is that of the last line that failed, else 0.
     """
     chosen = AskedModel(model, base_url, key_env, wire, context_tokens, calls).made(call, needed=False)
     session = call.options.session or "chat"
@@ -70,9 +71,11 @@ def chat(
         scope = whose.scope_of(memory)
         agent = Agent(scope, chosen, instructions=system, temperature=temperature, tools=tools_of(tools))
         try:
-            Chat(call, memory, scope, agent, chosen, session, quiet=quiet).run()
+            code = Chat(call, memory, scope, agent, chosen, session, quiet=quiet).run()
         finally:
             chosen.close()
+    if code and not sys.stdin.isatty():
+        raise typer.Exit(code)
 
 
 @dataclass(slots=True)
@@ -88,8 +91,9 @@ class Chat:
     quiet: bool = False
     last: AgentReply | None = None
 
-    def run(self) -> None:
-        """Until /quit, or the end of what is read."""
+    def run(self) -> int:
+        """Until /quit, or the end of what is read; returns the exit code of the last error, else 0."""
+        code = 0
         if not self.call.options.json and not self.quiet:
             if is_scripted(self.model):
                 self._say(self.call.say("SCRIPTED: a script stands in for the language model."))
@@ -99,16 +103,17 @@ class Chat:
         for line in self._lines():
             text = line.strip()
             if text in ("/quit", "/exit"):
-                return
+                break
             try:
                 if text.startswith("/"):
                     self._say(self._command(text))
                 elif text:
                     self._turn(text)
             except OffpromptError as exc:
-                streams.complain(f"offprompt: {' '.join(error_text(str(exc)).split())}\n")
+                code = report(exc, self.call.argv)
             except KeyboardInterrupt:
                 streams.complain(f"\n{self.call.say('called off; the conversation goes on from what is stored')}\n")
+        return code
 
     @property
     def session(self) -> Session:
