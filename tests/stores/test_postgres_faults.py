@@ -162,6 +162,21 @@ def test_a_lock_that_stays_taken_is_an_error_and_nothing_is_stored(url: str) -> 
         assert put(other, 2) == 2
 
 
+def test_the_server_itself_ends_a_statement_that_takes_too_long(url: str) -> None:
+    with opened(url, busy_timeout_s=0.3) as store:
+
+        def work(statements: Statements) -> None:
+            statements.row("SELECT count(*), pg_sleep(5) FROM slots")
+
+        with pytest.raises(BackendError, match="did not answer for"):
+            store._db.read(work, apps=None)  # pyright: ignore[reportPrivateUsage]
+        with psycopg.connect(url.partition("?")[0]) as connection:
+            at_it = connection.execute(
+                "SELECT pid FROM pg_stat_activity WHERE query LIKE '%pg_sleep(5) FROM slots' AND state = 'active'"
+            ).fetchall()
+        assert at_it == []
+
+
 @pytest.mark.parametrize(
     ("part", "instead", "says"),
     [

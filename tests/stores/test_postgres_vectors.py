@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import psycopg
@@ -82,6 +83,27 @@ def test_the_graph_is_used_where_it_is_meant_to_be(store: PostgresStore, monkeyp
     assert scans(store) == before + 1
     ids(index, Sought(Scope(user="nobody")), limit=5)
     assert scans(store) == before + 1
+
+
+def test_the_graph_is_searched_on_until_enough_of_the_scope_is_found(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "EXACT", 20)
+    monkeypatch.setattr(table, "WIDTH", 5)
+    plain, found = table.VectorTable._by_graph, list[int]()  # pyright: ignore[reportPrivateUsage]
+
+    def counted(*given: Any) -> list[tuple[str, float]]:
+        rows = plain(*given)
+        found.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(table.VectorTable, "_by_graph", counted)
+    index = store.vectors(embedder=EMBEDDER, dimension=DIMENSION)
+    index.upsert(many(400))
+    index.build_graph()
+    for seed in range(900, 905):
+        ids(index, Sought(ALICE), limit=5, seed=seed)
+    assert found == [5] * 5
 
 
 def scans(store: PostgresStore) -> int:
