@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
+from offprompt.cli.program import app
 from tests.cli.conftest import Run
 
 LOOKING = [
@@ -178,3 +183,24 @@ def test_an_import_of_what_is_anothers_says_the_option(run: Run, store: Path) ->
 def test_what_says_nothing_is_called_a_text(run: Run) -> None:
     assert run("remember '' --user u").err == "offprompt: the text '' says nothing; give some words\n"
     assert run("trace s1 --turn x").err.startswith("offprompt: Invalid value for '--turn': 'x' is no whole number; ")
+
+
+def test_help_loses_no_words() -> None:
+    def texts(command: Any) -> Iterator[str]:
+        yield command.help or ""
+        yield from (getattr(one, "help", None) or "" for one in command.params)
+        for inner in getattr(command, "commands", {}).values():
+            yield from texts(inner)
+
+    found = list(texts(typer.main.get_command(app)))
+    assert len(found) > 100
+    assert [text for text in found if re.search(r"\[[a-z#/@]", text)] == [], "taken for markup, and not shown"
+
+
+def test_a_key_that_is_missing_is_said_in_the_command_lines_words(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    ran = run("chat --user u --model qwen3:8b", "Hello\n")
+    assert ran.code == 2
+    assert "set OPENAI_API_KEY, or name its variable (--key-env; key_env in the config file)" in ran.err
+    assert "key=;" not in ran.err

@@ -26,7 +26,7 @@ def consolidate(
     limit: Annotated[int | None, typer.Option(help="At most so many turns.", min=1)] = None,
     pending: Annotated[bool, typer.Option("--pending", help="Also turns that were set aside.")] = False,
 ) -> None:
-    """Let the model of [models.extract] read what users said, of a scope or all; broken off, it goes on where it was.
+    """Let the model of the table models.extract read what users said, of a scope or all; broken off, it goes on.
 
     With the setting summary_tokens long values get their summaries too. Exit code 5 if the model failed: what is left
     waits for the next run.

@@ -40,6 +40,7 @@ SPOKEN: Final = (
     (r"\bquery='([^']*)'", r"the question '\1'"),
     (r"\blimit=(-?\d+)", r"--limit \1"),
     (r"\bwhat='([^']*)'", r"the text '\1'"),
+    (r"\bgive key=", "name its variable (--key-env; key_env in the config file)"),
     (r"is not a valid (int|int range)$", "is no whole number"),
 )
 """What the library calls its arguments, and what the command line calls them."""

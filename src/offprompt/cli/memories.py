@@ -84,7 +84,8 @@ def recall(
     kind: Kinds = None,
     floor: Annotated[float | None, typer.Option(help="Evidence from which a memory counts, 0 to 1.")] = None,
     rerank: Annotated[
-        bool | None, typer.Option("--rerank/--no-rerank", help="Have the model of [models.rerank] put them in order.")
+        bool | None,
+        typer.Option("--rerank/--no-rerank", help="Have the model of the table models.rerank put them in order."),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Each score by part.")] = False,
 ) -> None:
