@@ -292,8 +292,9 @@ class MemoryMachine(Machine[Store]):
             self.same(lambda store, scope=scope: apply(store, WaitingVectors(scope.app)))
         own = self.own(SCOPES)
         pages = [LoadIndex(scope, after) for scope in own for after in (0, 1, 3)]
+        lists = [ListMemories(MemoryQuery(scope, within, states=MEMORY_STATES)) for scope in own for within in WITHIN]
         kept = [MemoryHistory(scope, memory_id) for scope in own for memory_id in IDS]
-        self.same(lambda store: store.apply([*pages, *kept, ScopeRevisions(own)]))
+        self.same(lambda store: store.apply([*pages, *lists, *kept, ScopeRevisions(own)]))
         super().dump()
 
     def wipe(self) -> None:
