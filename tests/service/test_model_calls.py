@@ -17,6 +17,7 @@ from offprompt.service.accounting import digester
 from offprompt.service.ledger_check import verify_ledger
 from offprompt.service.model_calls import ModelCalls, place_of
 from offprompt.service.offprompt import Offprompt
+from offprompt.testing.chat_stand_in import StandInModel
 from offprompt.testing.clock import MovedClock
 from offprompt.testing.strict_server import StrictServer, Trouble
 
@@ -103,6 +104,17 @@ def test_a_failed_call_is_in_the_ledger_with_why(server: StrictServer, clock: Mo
     assert [entry.outcome for entry in ledger] == ["no reply", "no reply"]
     assert "overloaded" in ledger[0].warnings[0]
     assert (calls.spent(ADA).failed, calls.spent(ADA).tokens) == (2, 0)
+
+
+def test_a_model_of_ones_own_may_raise_anything(clock: MovedClock) -> None:
+    def raises(**request: Any) -> str:
+        raise ValueError(f"no {request['messages']}")
+
+    mem = offprompt.open(":memory:", clock=clock, models={"extract": StandInModel(raises, name="own")})
+    with pytest.raises(ModelError, match="'own' raised ValueError, no error of Offprompt's") as caught:
+        calls_of(mem).needed("extract").complete(ADA, ASK)
+    assert "上海" not in str(caught.value), "its words may be what was sent"
+    assert calls_of(mem).spent(ADA).failed == 1
 
 
 def test_a_spent_budget_stops_calls_and_not_memory(server: StrictServer, clock: MovedClock) -> None:

@@ -137,6 +137,19 @@ def test_a_failing_endpoint_changes_nothing(server: StrictServer) -> None:
         assert found.degraded.startswith("not reranked: 'judge' at") or "connection" in found.degraded
 
 
+def test_a_reranker_of_ones_own_may_raise_anything(server: StrictServer) -> None:
+    class Raises:
+        name = "mine"
+
+        def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+            raise RuntimeError(f"out of memory at {query} {texts}")
+
+    ada = scope(server)
+    found = ada.recall("Where do I live?", rerank=Raises())
+    assert texts(found) == texts(ada.recall("Where do I live?"))
+    assert found.degraded == "not reranked: the reranker 'mine' raised RuntimeError"
+
+
 def test_secrets_do_not_go_to_the_model(server: StrictServer, judge: Judge) -> None:
     ada = scope(server)
     ada.write("door_code", "tulip-4711-meadow-0815", policy="never")

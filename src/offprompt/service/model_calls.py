@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from offprompt.config import Settings
-from offprompt.errors import BackendError, BudgetError, ConflictError, OffpromptError, UnsupportedError
+from offprompt.errors import BackendError, BudgetError, ConflictError, ModelError, OffpromptError, UnsupportedError
 from offprompt.protocols import ChatModel, Clock, SessionStore, Tokenizer
 from offprompt.records import Cancel, Completion, LedgerEntry, Purpose, Scope, SessionChange, SessionRecord, Size, Usage
 from offprompt.service.accounting import close_entry, digester
@@ -82,6 +82,11 @@ class CountedModel:
         except OffpromptError as exc:
             self.calls.note(scope, replace(call, trouble=str(exc)))
             raise
+        except Exception as exc:
+            # An application's own model may raise anything; its words may be what was sent.
+            why = f"the model {self.name!r} raised {type(exc).__name__}, no error of Offprompt's; raise a ModelError"
+            self.calls.note(scope, replace(call, trouble=why))
+            raise ModelError(why, kind="server") from exc
         outcome = "cut" if answer.finish in ("length", "cut") else "ok"
         out = self.calls.size(answer.text) + self.calls.size(answer.thinking)
         self.calls.note(scope, replace(call, usage=answer.usage, out=out, outcome=outcome))

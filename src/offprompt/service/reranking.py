@@ -77,9 +77,9 @@ def reranked(kit: MemoryKit, scope: Scope, query: str, found: Recalled, reranker
     try:
         scores = reranker.scores(hide(query), [hide(hit.text) for hit in found.hits])
     except (BackendError, BudgetError, UsageError) as exc:
-        why = f"not reranked: {exc}"
-        degraded = f"{found.degraded}; {why}" if found.degraded else why
-        return replace(found, hits=found.hits[:top_k], degraded=degraded)
+        return _as_found(found, top_k, str(exc))
+    except Exception as exc:  # noqa: BLE001 - an application's own may raise anything; its words may be the texts
+        return _as_found(found, top_k, f"the reranker {reranker.name!r} raised {type(exc).__name__}")
     if len(scores) != len(found.hits) or not all(map(math.isfinite, scores)):
         raise UsageError(
             f"the reranker {reranker.name!r} gave {len(scores)} scores for {len(found.hits)} texts; "
@@ -88,3 +88,9 @@ def reranked(kit: MemoryKit, scope: Scope, query: str, found: Recalled, reranker
     pairs = sorted(zip(scores, found.hits, strict=True), key=lambda pair: -pair[0])
     hits = tuple(Hit(hit.memory, score, {**hit.parts, "rerank": score, "first": hit.score}) for score, hit in pairs)
     return replace(found, hits=hits[:top_k])
+
+
+def _as_found(found: Recalled, top_k: int, why: str) -> Recalled:
+    """The best hits in the order in which they were found, and why."""
+    why = f"not reranked: {why}"
+    return replace(found, hits=found.hits[:top_k], degraded=f"{found.degraded}; {why}" if found.degraded else why)
