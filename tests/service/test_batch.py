@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -181,6 +182,20 @@ def test_results_go_on_where_they_ended(tmp_path: Path) -> None:
         found = summary(tasks, file.lines)
     assert (found.tasks, found.ok, found.failed, found.waiting) == (3, 2, 0, 1)
     assert len(out.read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_each_result_is_synced_before_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, synced = tmp_path / "out.jsonl", list[int]()
+
+    def sync(_: int) -> None:
+        synced.append(out.read_bytes().count(b"\n"))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    with ResultsFile(out, resume=False) as file:
+        for name in ("a", "b", "c"):
+            file.add(TaskResult(name, ok=True, digest="d", user="u"))
+            assert synced[-1:] == [len(file.lines)]
+    assert synced == [1, 2, 3]
 
 
 def test_results_are_not_mixed_with_others(tmp_path: Path) -> None:
