@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from offprompt.errors import BackendError
-from offprompt.indexes.qdrant import QdrantIndex
+from offprompt.indexes.qdrant import KEYWORDS, QdrantIndex
 from offprompt.records import Sought
 from offprompt.testing.kit import ALICE
 from offprompt.testing.vector_suite import DIMENSION, direction, entry
+from tests.indexes.edge_server import serving
 
 
 @dataclass
@@ -38,41 +36,20 @@ def standing_in(**answers: Any) -> Generator[StandIn]:
     """A server on the loopback; its paths are told without the collection's name."""
     stand_in = StandIn(answers)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def answer(method: str, path: str, body: Any, key: str | None) -> tuple[int, dict[str, Any]]:
+        path = "/".join(path.split("/")[3:])
+        stand_in.asked.append((method, path, body, key))
+        found = stand_in.answers.get(f"{method} {path}".partition("?")[0], {"result": True})
+        return (found, {}) if isinstance(found, int) else (200, found)
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-            """Nothing is printed."""
-
-        def _serve(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"null")
-            path = "/".join(part for part in self.path.split("/")[3:])
-            what = f"{self.command} {path}"
-            stand_in.asked.append((self.command, path, body, self.headers.get("api-key")))
-            found = stand_in.answers.get(what.partition("?")[0], {"result": True})
-            state = found if isinstance(found, int) else 200
-            said = json.dumps({"status": "ok", "time": 0.0, **(found if isinstance(found, dict) else {})}).encode()
-            self.send_response(state)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(said)))
-            self.end_headers()
-            self.wfile.write(said)
-
-        do_GET = do_PUT = do_POST = do_DELETE = _serve  # noqa: N815 - the names that the server calls
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        stand_in.port = server.server_address[1]
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        try:
-            yield stand_in
-        finally:
-            server.shutdown()
+    with serving(answer) as stand_in.port:
+        yield stand_in
 
 
-def described(size: int = DIMENSION) -> dict[str, Any]:
-    """A collection as the server describes it."""
+def described(*indexed: str) -> dict[str, Any]:
+    """A collection as the server describes it, with payload indexes on fields."""
     config = {
-        "params": {"vectors": {"size": size, "distance": "Cosine"}},
+        "params": {"vectors": {"size": DIMENSION, "distance": "Cosine"}},
         "hnsw_config": {"m": 0, "ef_construct": 100, "full_scan_threshold": 10000, "payload_m": 16},
         "optimizer_config": {
             "deleted_threshold": 0.2,
@@ -87,13 +64,13 @@ def described(size: int = DIMENSION) -> dict[str, Any]:
             "optimizer_status": "ok",
             "segments_count": 1,
             "config": config,
-            "payload_schema": {},
+            "payload_schema": {name: {"data_type": "keyword", "points": 0} for name in indexed},
         }
     }
 
 
 NEW = {"GET exists": {"result": {"exists": False}}, "GET ": described()}
-THERE = {"GET exists": {"result": {"exists": True}}, "GET ": described()}
+THERE = {"GET exists": {"result": {"exists": True}}, "GET ": described("scope", *KEYWORDS, "happened_at")}
 WRITTEN = {"result": {"operation_id": 1, "status": "completed"}}
 
 

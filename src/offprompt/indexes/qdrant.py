@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -214,40 +214,45 @@ class QdrantIndex:
         )
 
     def _prepare(self, client: QdrantClient) -> None:
-        """The collection made, if it is not there, and seen to have the dimension."""
+        """The collection made, if it is not there, seen to have the dimension, and given the indexes that it lacks."""
         with FOLDERS.lock if self._url.path else nullcontext():
             self._make_collection(client)
-            params = client.get_collection(self._collection).config.params.vectors
-        size = getattr(params, "size", None)
+            found = client.get_collection(self._collection)
+        size = getattr(found.config.params.vectors, "size", None)
         if size != self.dimension:
             raise UsageError(
                 f"the collection {self._collection!r} in {self._url} has vectors of {size} numbers, and "
                 f"{self.embedder} makes {self.dimension}; give another name (?collection=NAME), or remove that one"
             )
+        if not self._url.path:
+            self._index_payload(client, found.payload_schema)
         self._is_ready = True
 
     def _make_collection(self, client: QdrantClient) -> None:
         models, name = self._models, self._collection
-        if not client.collection_exists(name):
-            try:
-                client.create_collection(
-                    name,
-                    vectors_config=models.VectorParams(size=self.dimension, distance=models.Distance.COSINE),
-                    hnsw_config=models.HnswConfigDiff(m=0, payload_m=16),
-                )
-            except self._sdk.http.exceptions.UnexpectedResponse as exc:
-                if exc.status_code != _CONFLICT:  # another process was faster
-                    raise
-            if not self._url.path:
-                self._index_payload(client)
+        if client.collection_exists(name):
+            return
+        try:
+            client.create_collection(
+                name,
+                vectors_config=models.VectorParams(size=self.dimension, distance=models.Distance.COSINE),
+                hnsw_config=models.HnswConfigDiff(m=0, payload_m=16),
+            )
+        except self._sdk.http.exceptions.UnexpectedResponse as exc:
+            if exc.status_code != _CONFLICT:  # another process was faster
+                raise
 
-    def _index_payload(self, client: QdrantClient) -> None:
+    def _index_payload(self, client: QdrantClient, there: Mapping[str, Any]) -> None:
+        """Every time: whoever made the collection may have ended before its indexes."""
         models, name = self._models, self._collection
-        tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
-        client.create_payload_index(name, "scope", tenant, wait=True)
-        for field in KEYWORDS:
-            client.create_payload_index(name, field, models.PayloadSchemaType.KEYWORD, wait=True)
-        client.create_payload_index(name, "happened_at", models.PayloadSchemaType.FLOAT, wait=True)
+        wanted: dict[str, Any] = {
+            "scope": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
+            **dict.fromkeys(KEYWORDS, models.PayloadSchemaType.KEYWORD),
+            "happened_at": models.PayloadSchemaType.FLOAT,
+        }
+        for field, schema in wanted.items():
+            if field not in there:
+                client.create_payload_index(name, field, schema, wait=True)
 
 
 def _upsert(collection: str, points: list[Any], client: QdrantClient) -> None:
