@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,6 +28,9 @@ def data_folder() -> Path | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell's job in the background ignores interrupts, and so would each program that a test starts.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("long" if "long" in str(config.option.markexpr) else "quick")
 
 
