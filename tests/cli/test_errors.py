@@ -24,7 +24,7 @@ PROGRAM = [sys.executable, "-c", "import sys; from offprompt.cli import main; sy
     [
         ("write style concise", 2, "ScopeError"),
         ("read nothing --user a", 3, "NotFoundError"),
-        ("read nothing --user a --url redis://localhost", 4, "UnsupportedError"),
+        ("read nothing --user a --url redis://localhost", 2, "UsageError"),
         ("read nothing --user a --url kafka://localhost", 4, "UnsupportedError"),
         ("write 'a b' x --user a", 2, "NameInvalidError"),
         ("write a x --user a --importance 3", 2, "UsageError"),
