@@ -1,4 +1,4 @@
-"""Vectors in Qdrant; its server is not to be had as a package, so the client's own folder stands for it."""
+"""Vectors in Qdrant: the client's own folder. What stands for a server is in test_qdrant_edge and test_qdrant_wire."""
 
 from __future__ import annotations
 

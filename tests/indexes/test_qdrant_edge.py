@@ -116,6 +116,8 @@ def test_a_graph_of_each_scope_finds_what_lies_closest_there(tmp_path: Path) -> 
         index = QdrantIndex(f"qdrant://127.0.0.1:{server.port}", embedder=EMBEDDER, dimension=DIMENSION)
         index.upsert(entries)
         assert server.optimize() == 3000
+        edges = sum(path.stat().st_size for path in tmp_path.rglob("vector_index/*"))
+        assert edges > 3000 * 16  # bytes; of graphs without edges: 4 for each vector
         shares = list[float]()
         for scope in (ALICE, BOB):
             for seed in range(5000, 5010):

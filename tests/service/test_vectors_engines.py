@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from offprompt.stores.in_process import InProcessStore
 from offprompt.testing import MovedClock
 from offprompt.testing.exact_vectors import ExactVectors
 from offprompt.testing.memory_kit import erase, forget, memory_of, restore, update
+from tests.indexes.edge_server import edge_server
 from tests.servers import Server
 from tests.service.test_memories_recall import Letters
 
@@ -37,13 +39,16 @@ ASKED = ("Where is my sister's home?", "我爱喝什么？", "what colour is the
 OpenMemory = Callable[[], Offprompt]
 
 
-@pytest.fixture(params=["qdrant", "chroma"])
-def open_memory(request: pytest.FixtureRequest, tmp_path: Path) -> OpenMemory:
-    vectors = f"qdrant:///{tmp_path}/q"
-    if request.param == "chroma":
-        server: Server = request.getfixturevalue("chroma_server")
-        vectors = f"chroma://127.0.0.1:{server.port}?collection=t{uuid.uuid4().hex}"
-    return lambda: offprompt.open(f"memories={tmp_path}/agent.db vectors={vectors}")
+@pytest.fixture(params=["qdrant folder", "qdrant", "chroma"])
+def open_memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenMemory]:
+    with ExitStack() as stack:
+        vectors = f"qdrant:///{tmp_path}/q"
+        if request.param == "qdrant":
+            vectors = f"qdrant://127.0.0.1:{stack.enter_context(edge_server(tmp_path / 'shards')).port}"
+        elif request.param == "chroma":
+            server: Server = request.getfixturevalue("chroma_server")
+            vectors = f"chroma://127.0.0.1:{server.port}?collection=t{uuid.uuid4().hex}"
+        yield lambda: offprompt.open(f"memories={tmp_path}/agent.db vectors={vectors}")
 
 
 def index_of(memory: Offprompt) -> VectorLink:
