@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import offprompt
+from offprompt.service.checkup import checkup
 from offprompt.service.maintenance import doctor
 from offprompt.service.reindexing import BATCH
 from offprompt.stores.in_process import InProcessStore
@@ -66,3 +67,25 @@ def test_a_reindex_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         # One more batch may have been stored than was said.
         assert ALL - memories.reindex().done in (said[-1], said[-1] + BATCH)
         assert memories.recall("note 7").degraded == ""
+
+
+def test_doctor_says_what_has_no_vector_and_reindex_mends_it(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with offprompt.open(path, embedder="none") as mem:
+        mem.scope(user="a").remember(["红色的自行车", "a red bicycle"], derive="none")
+        assert [one for one in checkup(mem.parts).findings if one.name == "embedder"] == []
+    with offprompt.open(path) as mem:
+        (found,) = [one for one in checkup(mem.parts).findings if one.name == "embedder"]
+        assert (found.state, found.what.partition(" of ")[0]) == ("warn", "2 memories have no vector")
+        assert "reindex" in found.way_out
+        mem.scope(user="a").memories.reindex()
+        assert [one for one in checkup(mem.parts).findings if one.name == "embedder"] == []
+
+
+def test_doctor_says_that_an_embedder_does_not_answer(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with offprompt.open(path, embedder="none") as mem:
+        mem.scope(user="a").remember("a red bicycle", derive="none")
+    with offprompt.open(path, embedder="openai:m/8", embedder_url="http://127.0.0.1:9/v1") as mem:
+        (found,) = [one for one in checkup(mem.parts).findings if one.name == "embedder"]
+        assert (found.state, "have no vector" in found.what or "127.0.0.1" in found.what) == ("warn", True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from offprompt.protocols import Store
-from offprompt.records import Finding
+from offprompt.errors import BackendError, UnsupportedError, UsageError
+from offprompt.protocols import Store, apply
+from offprompt.records import Finding, MemoryScopes
 from offprompt.service.copying import unfinished
 from offprompt.service.maintenance import Report, doctor
 from offprompt.service.model_findings import model_findings
@@ -13,7 +14,7 @@ from offprompt.service.worker import worker_findings
 
 def checkup(parts: Parts, *, fix: bool = False) -> Report:
     """Look at the engines of an opened memory, at their index, at a copy that is not finished, at the worker's
-    runs, at turns that a language model is to read, at what models for memory took today.
+    runs, at memories without a vector, at turns that a language model is to read, at what models for memory took today.
 
     fix      mend the rights of the store's own files, and bring a vector index outside in step with the store.
     """
@@ -21,7 +22,7 @@ def checkup(parts: Parts, *, fix: bool = False) -> Report:
     found = [one for engine in engines for one in doctor(engine, fix=fix).findings]
     found += parts.spool.findings() if parts.spool is not None else []
     found += [*_copy(parts.main), *_vectors(parts, fix=fix), *worker_findings(parts.main, parts.clock.now())]
-    found += [*_extraction(parts), *model_findings(parts.sessions, parts.clock)]
+    found += [*_embeddings(parts), *_extraction(parts), *model_findings(parts.sessions, parts.clock)]
     return Report.of(found)
 
 
@@ -31,6 +32,24 @@ def _copy(store: Store) -> list[Finding]:
         return []
     way = f"run the same copy again, from {source}; until then this store lacks a part"
     return [Finding("copy", "fail", f"this store is a copy of {source} that is not finished", way)]
+
+
+def _embeddings(parts: Parts) -> list[Finding]:
+    """Memories found by words alone though an embedder is set: it failed when they came, or is another one."""
+    if parts.settings.embedder == "none" or not apply(parts.main, MemoryScopes()):
+        return []
+    from offprompt.service.reindexing import waiting  # noqa: PLC0415 - loads NumPy
+
+    try:
+        kit = parts.memories.kit
+        name, number = kit.embedder.name if kit.embedder is not None else "", waiting(kit)
+    except (BackendError, UnsupportedError, UsageError) as exc:
+        way = "see that it answers, then run `offprompt reindex`; until then memories are found by words alone"
+        return [Finding("embedder", "warn", str(exc), way)]
+    if not number:
+        return []
+    what = f"{number:,} memories have no vector of {name}: they are found by words alone"
+    return [Finding("embedder", "warn", what, "run `offprompt reindex`, or a worker")]
 
 
 def _extraction(parts: Parts) -> list[Finding]:
