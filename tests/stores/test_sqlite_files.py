@@ -280,10 +280,10 @@ def test_a_migration_that_fails_leaves_the_old_format(tmp_path: Path, monkeypatc
     store.close()
     schema = "offprompt.stores._sqlite_schema"
     monkeypatch.setattr(f"{schema}.FORMAT", FORMAT + 1)
-    monkeypatch.setattr(f"{schema}.MIGRATIONS", (*MIGRATIONS, ("CREATE TABLE notes (x)", "CREATE TABLE slots (x)")))
+    monkeypatch.setattr(f"{schema}.MIGRATIONS", (*MIGRATIONS, ("CREATE TABLE brand_new (x)", "CREATE TABLE slots (x)")))
     with pytest.raises(BackendError, match="slots"):
         opened(path)
-    monkeypatch.setattr(f"{schema}.MIGRATIONS", (*MIGRATIONS, ("CREATE TABLE notes (x)",)))
+    monkeypatch.setattr(f"{schema}.MIGRATIONS", (*MIGRATIONS, ("CREATE TABLE brand_new (x)",)))
     store = opened(path)
     assert value_of(store, "v") == 1
     store.close()
