@@ -73,6 +73,7 @@ def recalls(memory: Offprompt, plan: Plan, *, seed: int = 1) -> list[Sample]:
     sizes = plan.sizes()
     sentences = texts(ASKED, seed=seed + 2)
     samples: list[Sample] = []
+    memory.scope(user="load-nobody").recall("The first question loads the embedder")
     for size in SIZES:
         ranks = [rank for rank, count in enumerate(sizes.tolist()) if class_of(count) == size]
         if not ranks:
