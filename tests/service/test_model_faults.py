@@ -14,6 +14,9 @@ from offprompt.models.chat_openai import OpenAIChatModel
 from offprompt.models.retrying import Retries
 from offprompt.protocols import ChatModel
 from offprompt.service.audit import audit
+from offprompt.service.checkup import checkup
+from offprompt.service.stored_session import read_session
+from offprompt.service.trace import Tracer
 from offprompt.testing.scripted import ScriptedModel
 from offprompt.testing.strict_server import StrictServer, Trouble
 
@@ -108,6 +111,14 @@ def test_no_turn_is_lost_and_none_comes_twice(
     assert ada.read("user_name") == "Ada Okafor"
     found = audit(mem.parts, verify=True)
     assert (found.broken, found.leaks) == ([], [])
+    assert checkup(mem.parts).is_sound
+    record = mem.parts.sessions.load(session.scope)
+    assert record is not None
+    traced = Tracer(mem.parts.slots, read_session(mem.parts.sessions, record), values=True).trace()
+    assert [turn.user for turn in traced.turns] == list(TURNS)
+    # What got no reply is there, beside what did.
+    outcomes = [[one.outcome for one in turn.rounds] for turn in traced.turns]
+    assert all(own[-1] == "ok" for own in outcomes), outcomes
 
 
 def test_a_stream_that_breaks_off_is_kept_as_far_as_it_came(server: StrictServer, wire: Any) -> None:
