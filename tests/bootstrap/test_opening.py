@@ -131,3 +131,14 @@ def test_a_share_is_at_most_one(name: str) -> None:
     with pytest.raises(UsageError, match=rf"setting {name} = 1.5 in the arguments: it must be a number from 0 to 1"):
         offprompt.open(":memory:", **cast("dict[str, Any]", {name: 1.5}))
     offprompt.open(":memory:", **cast("dict[str, Any]", {name: 1})).close()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"embedder": "word2vec"}, {"models": {"embroider": "gpt-4o-mini"}}, {"prices": "there-is-none.toml"}],
+    ids=lambda given: next(iter(given)),
+)
+def test_nothing_is_made_where_what_was_given_is_wrong(given: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        offprompt.open(tmp_path / "new" / "agent.db", **given)
+    assert list(tmp_path.iterdir()) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -12,7 +12,7 @@ from typing import cast
 import platformdirs
 
 from offprompt.bootstrap.embedding import check_embedders, embedder_of
-from offprompt.bootstrap.engines import open_engines
+from offprompt.bootstrap.engines import Engines, open_engines
 from offprompt.bootstrap.routes import model_for, parse_routes
 from offprompt.bootstrap.urls import IN_PROCESS, Urls, parse_urls
 from offprompt.config import Settings, find_file, load_settings, read_file
@@ -21,6 +21,7 @@ from offprompt.models.clocks import SystemClock
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.privacy.redact import CheckedRedactor
 from offprompt.protocols import ChatModel, Clock
+from offprompt.records import Purpose
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.offprompt import Offprompt, Parts
@@ -67,13 +68,26 @@ def open(  # noqa: A001 - the verb that users type
     user = environ.get("OFFPROMPT_USER") or str(stored.get("user") or "") or None
     clock = clock or SystemClock()
     sheets = price_sheets(loaded)
-    engines = open_engines(urls, clock, _hurried(loaded), create=create)
-    main, slots = engines.main, engines.slots
-    tokenizer = tokenizer_for("")
     check_embedders(loaded)
     make = model_for(parse_routes(stored.get("models"), where=str(file)), models)
-    counted = ModelCalls(main, clock, tokenizer, loaded, sheets, make)
+    # Nothing is opened, or made, before all that was given is known to be right.
+    engines = open_engines(urls, clock, _hurried(loaded), create=create)
     spool = _spool(urls, clock, loaded)
+    return Offprompt(_assembled(engines, urls, clock, loaded, sheets, make, spool), user=user)
+
+
+def _assembled(
+    engines: Engines,
+    urls: Urls,
+    clock: Clock,
+    loaded: Settings,
+    sheets: Sequence[PriceSheet],
+    make: Callable[[Purpose], ChatModel | None],
+    spool: Spool | None,
+) -> Parts:
+    """What an opened memory is made of, over its engines."""
+    main, slots, tokenizer = engines.main, engines.slots, tokenizer_for("")
+    counted = ModelCalls(main, clock, tokenizer, loaded, sheets, make)
     kit = Kit(slots, clock, tokenizer, loaded, spool)
     memories = MemoryAccess(
         main,
@@ -85,7 +99,7 @@ def open(  # noqa: A001 - the verb that users type
     )
     if spool is not None:
         spool.perform = SpooledWrites(kit, memories).perform
-    parts = Parts(
+    return Parts(
         slots,
         main,
         clock,
@@ -99,7 +113,6 @@ def open(  # noqa: A001 - the verb that users type
         engines.coordinator,
         spool,
     )
-    return Offprompt(parts, user=user)
 
 
 def _hurried(settings: Settings) -> Settings:
