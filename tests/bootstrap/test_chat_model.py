@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import offprompt
-from offprompt import UsageError
+from offprompt import OffpromptError, UsageError
 from offprompt.bootstrap.models import PROVIDERS
 from offprompt.models.chat_anthropic import AnthropicChatModel
 from offprompt.models.chat_ollama import OllamaChatModel
@@ -108,3 +108,22 @@ def test_what_is_known_of_the_name_is_the_window_until_the_endpoint_tells() -> N
         server.answers["GET /v1/models"] = lambda _: {"data": [{"id": "gpt-4o-mini", "max_model_len": 4096}]}
         assert offprompt.chat_model("gpt-4o-mini", base_url=f"{server.url}/v1").context_tokens == 4096
         assert offprompt.chat_model("gpt-4o-mini", base_url=f"{server.url}/v1", context_tokens=9).context_tokens == 9
+
+
+def test_no_error_tells_a_password_of_the_address() -> None:
+    address = "http://bob:s3cretpw@127.0.0.1:9/v1"
+    said: list[str] = []
+    for name in ("gpt-4o-mini", "claude-sonnet-5-5", "ollama:qwen3:8b"):
+        wire: Any = "ollama" if name.startswith("ollama") else None
+        model = offprompt.chat_model(name, base_url=address, key="k", wire=wire, context_tokens=8000, timeout_s=5)
+        with pytest.raises(OffpromptError) as raised:
+            model.complete([{"role": "user", "content": "hi"}], max_tokens=5)
+        said.append(f"{raised.value} {raised.value!r}")
+    with offprompt.open(":memory:", embedder="openai:m/8", embedder_url=address) as memory:
+        scope = memory.scope(user="a")
+        said += [str(scope.remember("a red bicycle")), scope.recall("bicycle").degraded]
+    with pytest.raises(UsageError) as refused:
+        offprompt.chat_model("gpt-4o-mini", base_url=address.removeprefix("http:"))
+    said.append(str(refused.value))
+    assert [text for text in said if "s3cretpw" in text] == []
+    assert all("127.0.0.1:9" in text for text in said)

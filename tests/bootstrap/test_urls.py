@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import offprompt
-from offprompt.bootstrap.urls import Urls, engine_of, masked, parse_urls
+from offprompt.bootstrap.urls import Urls, engine_of, parse_urls
 from offprompt.errors import UnsupportedError, UsageError
+from offprompt.records.places import masked
 
 PG, REDIS = "postgresql://me:secret@db/one", "redis://:secret@cache:6379/0"
 

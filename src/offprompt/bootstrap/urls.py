@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from offprompt.errors import UnsupportedError, UsageError
+from offprompt.records.places import masked
 
 ROLES: Final = ("memories", "slots", "vectors")
 """`memories`: with sessions, journal, ledger, events. `slots`: with their versions. `vectors`: of the memories."""
@@ -44,9 +45,6 @@ _SCHEMES: Final = {
     "chroma+https": "chroma",
 }
 _ROLE: Final = re.compile(r"(?:^|\s+)([A-Za-z_]+)=")
-_SECRET: Final = re.compile(
-    r"(?<=://)([^\s/@]*:)?[^\s/@]*@|(?<=[?&])((?:password|api_key|key|token)=)[^&\s]*", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +69,6 @@ class Urls:
         if engine_of(memories) == "sqlite":
             memories = str(sqlite_path(memories).absolute())
         return str(Urls(memories, self.slots))
-
-
-def masked(text: str) -> str:
-    """The text with `***` in place of what stands before `@` in its URLs, behind the user's name, and of keys."""
-    return _SECRET.sub(lambda found: f"{found[2]}***" if found[2] else f"{found[1] or ''}***@", text)
 
 
 def parse_urls(text: str) -> Urls:

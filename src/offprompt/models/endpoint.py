@@ -16,6 +16,7 @@ from offprompt.models.clients import Client, LostError, NotJsonError, StatusErro
 from offprompt.models.loop import CallLoop, call_loop
 from offprompt.models.retrying import Retries, asked_wait, is_worth_a_try
 from offprompt.records import Cancel, as_dict, as_list
+from offprompt.records.places import masked
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ NO_TRY_HELPS: Final = ("insufficient_quota", "billing", "exceeded your current q
 class Endpoint:
     """Where a model is: one client, on the process's call loop.
 
-    where    how errors name it, such as `gpt-4o-mini at https://…/v1`.
+    where    how errors name it, such as `gpt-4o-mini at https://…/v1`; a password in it is left out.
     make     a new client, once for the process (and once more for a forked one).
     Safety   any number of threads and event loops.
     """
@@ -41,7 +42,7 @@ class Endpoint:
     def __init__(
         self, where: str, make: Callable[[], Client], *, timeout_s: float, retries: Retries, key: str = ""
     ) -> None:
-        self.where, self._make, self._retries, self._key = where, make, retries, key
+        self.where, self._make, self._retries, self._key = masked(where), make, retries, key
         if not timeout_s > 0:
             raise UsageError(f"timeout_s={timeout_s!r}: give the seconds that a call may take, a number above 0")
         self.timeout_s = timeout_s
