@@ -83,9 +83,9 @@ def chat_model(
     if api not in ("openai", "anthropic", "ollama"):
         raise UsageError(f"wire={wire!r}: it is openai, anthropic or ollama")
     if base_url is not None and not (base_url.startswith(("http://", "https://")) and _host(base_url)):
-        raise UsageError(
-            f"base_url={masked(base_url)!r} for {name!r}: it begins with http:// or https:// and the host's name"
-        )
+        # What stands before @ may hold a password.
+        shown = base_url.rpartition("@")[2]
+        raise UsageError(f"base_url={shown!r} for {name!r}: it begins with http:// or https:// and the host's name")
     if key is None:
         theirs = base_url is None or _host(base_url) in (_host(known.base_url or ""), *known.hosts)
         key = os.environ.get(known.key, "") if theirs else ""
