@@ -13,7 +13,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -67,16 +67,40 @@ class Server:
             )
 
     def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
-        """End the process, by default as a crash does."""
+        """End the process with those that it started, by default as a crash of the machine does: a process of
+        PostgreSQL answers on for a moment when only the first one is gone."""
         assert self.process is not None
+        started = _started_by(self.process.pid)
         self.process.send_signal(how)
+        for pid in started:
+            with suppress(ProcessLookupError):
+                os.kill(pid, how)
         self.process.wait(READY_S)
+        while any(_is_running(pid) for pid in started):
+            time.sleep(0.005)
 
     @property
     def pid(self) -> int:
         """Of the running process."""
         assert self.process is not None
         return self.process.pid
+
+
+def _started_by(pid: int) -> list[int]:
+    """The processes that one has started, each after its own starter."""
+    try:
+        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+    return [found for child in children for found in (child, *_started_by(child))]
+
+
+def _is_running(pid: int) -> bool:
+    """Whether it is there and not only waiting to be counted."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def free_port() -> int:

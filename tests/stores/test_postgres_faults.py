@@ -34,8 +34,10 @@ def url(postgres_server: Server) -> Iterator[str]:
 @contextmanager
 def opened(url: str, **options: Any) -> Generator[PostgresStore]:
     store = PostgresStore(url, clock=MovedClock(), **options)
-    yield store
-    store.close()
+    try:
+        yield store
+    finally:
+        store.close()
 
 
 def put(store: PostgresStore, value: int, name: str = "a") -> int:
@@ -117,12 +119,11 @@ def test_a_server_that_is_gone_is_an_error_that_says_so(tmp_path: Path) -> None:
     del tmp_path
     with running(postgres()) as server:
         url = postgres_url(server).replace("postgres@", "postgres:s3cret@")
-        store = PostgresStore(url, clock=MovedClock(), busy_timeout_s=0.5)
-        server.kill()
-        with pytest.raises(BackendError, match="start the server, or correct host and port") as told:
-            put(store, 1)
+        with opened(url, busy_timeout_s=0.5) as store:
+            server.kill()
+            with pytest.raises(BackendError, match="start the server, or correct host and port") as told:
+                put(store, 1)
         assert "s3cret" not in str(told.value)
-        store.close()
 
 
 def test_a_server_that_says_nothing_is_given_up(url: str) -> None:
