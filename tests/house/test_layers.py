@@ -20,19 +20,21 @@ LEVELS = {
     "recall": 3,
     "privacy": 3,
     "service": 4,
+    "client": 4,
     "bootstrap": 5,
-    "cli": 6,
-    "rest": 6,
-    "gateway": 6,
-    "mcp": 6,
-    "integrations": 6,
+    "compat": 6,
+    "cli": 8,
+    "rest": 7,
+    "gateway": 7,
+    "mcp": 7,
+    "integrations": 7,
 }
 BESIDE = {"", "testing", "__main__"}
 """The package itself (lazy) and the test kit may import any layer below the entrances, which may import them."""
 
 BELOW_ENTRANCES = 5
 
-MANY_FILES = {"typer", "rich", "pytest", "hypothesis", "msgspec", "numpy"}
+MANY_FILES = {"typer", "rich", "pytest", "hypothesis", "msgspec", "numpy", "starlette"}
 """The tools that more than one file of a layer is written in; every other library has one file that wraps it."""
 
 
@@ -61,7 +63,7 @@ def test_every_folder_has_its_place_in_the_layers() -> None:
 
 
 def test_nothing_imports_an_entrance_but_the_way_in() -> None:
-    entrances = {name for name, level in LEVELS.items() if level == 6}
+    entrances = {name for name, level in LEVELS.items() if level > BELOW_ENTRANCES}
     wrong = [
         f"{relative(path)}:{line} imports {name}"
         for path in sources()
