@@ -12,8 +12,8 @@ from offprompt.errors import ModelError, UsageError
 from offprompt.protocols import ChatModel
 from offprompt.records import AgentReply, Cancel, Reply, ToolRun, as_dict
 from offprompt.service.agent_turn import AgentTurn, Ask, Steps
-from offprompt.service.streamed import AsyncStreamedReply, StreamedReply
 from offprompt.service.tool_runs import ToolRunner
+from offprompt.wire.streamed import AsyncStreamedReply, StreamedReply
 from offprompt.wire.streams import spoken
 from offprompt.wire.thinking import ThoughtFilter
 

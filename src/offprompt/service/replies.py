@@ -29,7 +29,6 @@ from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.leak_guard import guarded_answer, words_of
 from offprompt.service.memory_actions import MemoryActions
 from offprompt.service.rendering import handle_form
-from offprompt.service.streamed import Lookups
 from offprompt.service.turn import Turn
 from offprompt.wire.actions import parse_actions
 from offprompt.wire.handles import Looked, Lookup, find_handles, resolve_text
@@ -37,6 +36,7 @@ from offprompt.wire.head import missing_text, receipt_text
 from offprompt.wire.payload import identity, is_silent
 from offprompt.wire.shapes import RawReply, Result
 from offprompt.wire.sizes import message_size
+from offprompt.wire.streamed import Lookups
 from offprompt.wire.streams import CUT
 
 MAX_ROUNDS: Final = 8

@@ -52,6 +52,9 @@ class StreamReader:
     Text goes on as soon as its handles are resolved, by the memory as it is when they come. What needs more than that
     (a handle that nothing stands for yet, a call of the client's tools, whose arguments see what the reply itself
     saves) waits for the reply's end: then the actions have run, and the same chunks go through again.
+
+    before   how handles are looked up while chunks come. absorb: reads the whole reply, and says how its handles were
+             looked up.
     """
 
     def __init__(
@@ -61,8 +64,8 @@ class StreamReader:
         absorb: Callable[[object], tuple[Reply, Lookups]],
     ) -> None:
         self._wire: Wire = wire
-        self._absorb = absorb
-        self._before = before
+        self.absorb = absorb
+        self.before = before
         self._chunks: list[object] = []
         self._waits_from: int | None = None
         self._stream = ReplyStream(wire, self._watched())
@@ -79,7 +82,7 @@ class StreamReader:
         if self.reply is not None:
             return []
         rest = self._stream.finish()
-        self.reply, after = self._absorb(self._stream.assembled())
+        self.reply, after = self.absorb(self._stream.assembled())
         if self._waits_from is None:
             return rest
         stream = ReplyStream(self._wire, _filters(after))
@@ -92,16 +95,16 @@ class StreamReader:
 
     def _watched(self) -> Filters:
         def text(name: str, pointer: str, /) -> Looked:
-            looked = self._before.text(name, pointer)
+            looked = self.before.text(name, pointer)
             if looked.status != "ok":
                 self._wait()
             return looked
 
         def arguments(tool: str) -> ArgumentStream:
             self._wait()
-            return _filters(self._before).arguments(tool)
+            return _filters(self.before).arguments(tool)
 
-        watched = Lookups(text, self._before.arguments, self._before.missing)
+        watched = Lookups(text, self.before.arguments, self.before.missing)
         return Filters(lambda: _TextStage(watched), arguments)
 
     def _wait(self) -> None:
