@@ -10,9 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from offprompt.errors import (
+    AccessError,
     BackendError,
     BudgetError,
     ConflictError,
+    ForbiddenError,
     HandleError,
     LeakError,
     LimitError,
@@ -20,8 +22,10 @@ from offprompt.errors import (
     NameInvalidError,
     NotFoundError,
     OffpromptError,
+    RateError,
     SchemaError,
     ScopeError,
+    UnauthenticatedError,
     UnsupportedError,
     UsageError,
 )
@@ -64,6 +68,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DEFAULT",
+    "AccessError",
     "Action",
     "Agent",
     "AgentLimits",
@@ -76,6 +81,7 @@ __all__ = [
     "ChatModel",
     "Completion",
     "ConflictError",
+    "ForbiddenError",
     "HandleError",
     "Hit",
     "LeakError",
@@ -90,6 +96,7 @@ __all__ = [
     "OffpromptError",
     "Parsed",
     "Place",
+    "RateError",
     "Recalled",
     "Receipt",
     "Refusal",
@@ -103,6 +110,7 @@ __all__ = [
     "SlotVersion",
     "ToolCall",
     "ToolRun",
+    "UnauthenticatedError",
     "UnsupportedError",
     "UsageError",
     "WithoutTools",

@@ -5,11 +5,15 @@
     │   ├── ScopeError                 no scope, or ids that are not ids
     │   ├── NameInvalidError           a slot name that is not a name, or that folds to another's
     │   ├── LimitError                 over a limit: slots, bytes, tokens
-    │   │   └── BudgetError            what a scope may spend on models in a day is spent
+    │   │   ├── BudgetError            what a scope may spend on models in a day is spent
+    │   │   └── RateError              more requests than an app may make in a time; says when to ask again
     │   ├── ConflictError              another version, another writer, another trust
     │   ├── SchemaError                a value that its slot's JSON schema refuses
     │   ├── HandleError                a handle that was not issued, or not for this place
-    │   └── LeakError                  a stored value that is about to be sent without having been shown or said
+    │   ├── LeakError                  a stored value that is about to be sent without having been shown or said
+    │   └── AccessError                who asks may not
+    │       ├── UnauthenticatedError   no key, or one that is not valid
+    │       └── ForbiddenError         a key that does not allow it: another app, user, agent, or a role that it lacks
     ├── NotFoundError (LookupError) 3  nothing under that name
     ├── UnsupportedError            4  this engine or wire cannot do it
     └── BackendError                5  the engine failed; the cause is chained
@@ -61,6 +65,14 @@ class BudgetError(LimitError):
     """What a scope may spend on models for memory in a day is spent: no call was made, and memory goes on without."""
 
 
+class RateError(LimitError):
+    """More requests than an app may make in a time; `retry_after_s` seconds later the next one is taken."""
+
+    def __init__(self, what: str, *, used: int, limit: int, unit: str, way_out: str, retry_after_s: float) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(what, used=used, limit=limit, unit=unit, way_out=way_out)
+
+
 class ConflictError(UsageError):
     """What was expected is not what is there: a version, a writer, a trust."""
 
@@ -93,6 +105,18 @@ class LeakError(UsageError):
             f"{what} of {name!r} ({form}) would be sent in {where}; with leaks='refuse' no stored value is sent "
             f"unless it is shown on purpose or was said; {way_out}"
         )
+
+
+class AccessError(UsageError):
+    """Who asks may not. No message says whether what was asked for is there."""
+
+
+class UnauthenticatedError(AccessError):
+    """Nobody showed who asks: no key or token, or one that is not valid (any more)."""
+
+
+class ForbiddenError(AccessError):
+    """The key or token is valid, and does not allow this: another app, user or agent, or a role that it lacks."""
 
 
 class NotFoundError(OffpromptError, LookupError):

@@ -1,5 +1,6 @@
 """What Offprompt's parts hand to each other: frozen records without behaviour."""
 
+from offprompt.records.access import ROLES, Identity, Role
 from offprompt.records.action import MEMORY_ACTIONS, Action, Parsed, Receipt, Refusal, Reply, ToolCall
 from offprompt.records.agent import AgentReply, Stopped, ToolRun
 from offprompt.records.alias import AliasesOf, JoinUsers, Moved, MoveSlots, UserOf
@@ -95,6 +96,7 @@ __all__ = [
     "PENDING",
     "POLICIES",
     "PURPOSES",
+    "ROLES",
     "RULES",
     "WITHIN",
     "Action",
@@ -120,6 +122,7 @@ __all__ = [
     "GuardSlot",
     "Head",
     "Hit",
+    "Identity",
     "IndexMemories",
     "IndexPage",
     "Indexed",
@@ -163,6 +166,7 @@ __all__ = [
     "Reply",
     "RestoreMemories",
     "RestoreSlot",
+    "Role",
     "Scope",
     "ScopeRevisions",
     "SessionChange",
