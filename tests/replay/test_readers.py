@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offprompt.service.replay.logged import Conversation, LoggedCall, LoggedMessage, Problem
+from offprompt.records.imported import Problem
+from offprompt.service.replay.logged import Conversation, LoggedCall, LoggedMessage
 from offprompt.service.replay.readers import read_conversations
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "find_user", "arguments": '{"name":"李雷"}'}}

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from offprompt.models.tokenizers import tokenizer_for
+from offprompt.records.imported import Problem
 from offprompt.service.replay.log import Rules
-from offprompt.service.replay.logged import Conversation, Problem
+from offprompt.service.replay.logged import Conversation
 from offprompt.service.replay.readers import read_conversations
 from offprompt.service.replay.report import totals
 from offprompt.service.replay.simulate import Replayed, simulate

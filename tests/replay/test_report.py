@@ -10,9 +10,10 @@ import pytest
 
 from offprompt.errors import UnsupportedError, UsageError
 from offprompt.models.tokenizers import tokenizer_for
+from offprompt.records.imported import Problem
 from offprompt.service.replay.columns import COLUMNS
 from offprompt.service.replay.log import Rules
-from offprompt.service.replay.logged import Conversation, LoggedMessage, Problem
+from offprompt.service.replay.logged import Conversation, LoggedMessage
 from offprompt.service.replay.picture import MAX_POINTS, nice, thinned, write_picture
 from offprompt.service.replay.report import Lang, advice, document, head_line, label, overflow, summary, table_cells
 from offprompt.service.replay.simulate import Replayed, simulate

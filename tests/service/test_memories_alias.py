@@ -8,7 +8,8 @@ import pytest
 
 import offprompt
 from offprompt import BackendError, ConflictError, ScopeError, UsageError
-from offprompt.service.aliasing import Joined, resolved
+from offprompt.records.alias import Joined
+from offprompt.service.aliasing import resolved
 from offprompt.service.offprompt import Offprompt
 from offprompt.stores.in_process import InProcessStore
 from offprompt.testing import MovedClock

@@ -15,7 +15,8 @@ from offprompt.cli.errors import corrected
 from offprompt.cli.render import moment, scope_json, table
 from offprompt.config import Settings, load_settings, setting_docs
 from offprompt.errors import UsageError
-from offprompt.service.holders import Holder, holders
+from offprompt.records.holder import Holder
+from offprompt.service.holders import holders
 
 
 def sessions(call: Call) -> None:

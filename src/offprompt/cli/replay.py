@@ -20,9 +20,10 @@ from offprompt.cli.render import table
 from offprompt.config import Settings, load_settings
 from offprompt.errors import UsageError
 from offprompt.models.tokenizers import tokenizer_for
+from offprompt.records.imported import Problem
 from offprompt.service.replay.formats import SHAPES
 from offprompt.service.replay.log import Rules
-from offprompt.service.replay.logged import Conversation, Problem
+from offprompt.service.replay.logged import Conversation
 from offprompt.service.replay.picture import write_picture
 from offprompt.service.replay.readers import OnBytes, read_conversations
 from offprompt.service.replay.report import advice, document, head_line, overflow, summary, table_cells

@@ -59,3 +59,18 @@ class MoveSlots(SlotOp[Moved]):
     to: str
     preview: bool = False
     actor: str = "app"
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What joining two ids moves: how many memories, which slots.
+
+    user     the id that stands for both. conflicts: slots that stay, because the other has one of that name.
+    preview  nothing was changed.
+    """
+
+    user: str
+    memories: int
+    slots: tuple[str, ...]
+    conflicts: tuple[str, ...]
+    preview: bool

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from offprompt.errors import BackendError
 from offprompt.protocols import MemoryStore, SlotStore, apply, run
 from offprompt.records import AliasesOf, JoinUsers, MoveSlots, Scope, UserOf
+from offprompt.records.alias import Joined
 from offprompt.records.scope import clean_id
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """What joining two ids moves: how many memories, which slots.
-
-    user     the id that stands for both. conflicts: slots that stay, because the other has one of that name.
-    preview  nothing was changed.
-    """
-
-    user: str
-    memories: int
-    slots: tuple[str, ...]
-    conflicts: tuple[str, ...]
-    preview: bool
 
 
 def join_users(slots: SlotStore, memories: MemoryStore, app: str, old: str, new: str, *, preview: bool) -> Joined:

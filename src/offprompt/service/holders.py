@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from offprompt.protocols import MemoryStore, SessionStore, SlotStore, apply, run
 from offprompt.records import ListSlots, MemoryScopes, Scope, SlotQuery
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """What is stored for one user, agent, or user and agent together; scope: without a session."""
-
-    scope: Scope
-    slots: int = 0
-    memories: int = 0
-    sessions: int = 0
+from offprompt.records.holder import Holder
 
 
 def holders(slots: SlotStore, memories: MemoryStore, sessions: SessionStore, app: str) -> list[Holder]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,25 +21,16 @@ from offprompt.records import (
     as_dict,
     as_list,
 )
+from offprompt.records.imported import Imported, Problem
+from offprompt.records.values import moment
 from offprompt.service.exporting import FORMAT, MADE_ANEW, VERSION
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_kit import MemoryKit
-from offprompt.service.memory_values import moment
 from offprompt.service.remembering import Marks, Rememberer, Said, digest_of
-from offprompt.service.replay.logged import Problem
 from offprompt.service.replay.readers import read_conversations
 
 BATCH: Final = 200
 MAX_HEAD_BYTES: Final = 10_000
-
-
-@dataclass(slots=True)
-class Imported:
-    """What an import did: memories added, those that were there already, and what was left out, with why."""
-
-    added: int = 0
-    known: int = 0
-    refused: list[Problem] = field(default_factory=list[Problem])
 
 
 def import_file(kit: MemoryKit, scope: Scope, path: Path, *, rescope: bool = False, derive: bool = True) -> Imported:

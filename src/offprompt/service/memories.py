@@ -35,27 +35,20 @@ from offprompt.records import (
     UpdateMemory,
     Within,
 )
+from offprompt.records.imported import Imported, Reindexed
+from offprompt.records.values import checked_choice, checked_choices, checked_count, checked_ids, checked_name, moment
 from offprompt.service.exporting import export_file
 from offprompt.service.extract_background import extract_model
-from offprompt.service.importing import Imported, import_file
+from offprompt.service.importing import import_file
 from offprompt.service.memory_family import mend_profile, with_derived
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.memory_recall import MAX_TOP_K, Asked, Recaller, question_of
 from offprompt.service.memory_updates import update_memory
-from offprompt.service.memory_values import (
-    checked_choice,
-    checked_choices,
-    checked_ids,
-    checked_marks,
-    checked_name,
-    checked_said,
-    moment,
-)
-from offprompt.service.reindexing import Reindexed, reindex
+from offprompt.service.memory_values import checked_marks, checked_said
+from offprompt.service.reindexing import reindex
 from offprompt.service.remembering import Rememberer
 from offprompt.service.reranking import reranked, reranker_of
 from offprompt.service.session_kit import Derive
-from offprompt.service.values import checked_count
 
 PAGE: Final = 100
 

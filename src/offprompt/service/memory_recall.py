@@ -27,11 +27,10 @@ from offprompt.records import (
     Within,
     as_list,
 )
+from offprompt.records.values import checked_choice, checked_count
 from offprompt.service.closeness import Close, best_of, is_large, lacking, with_cosines, words_of
 from offprompt.service.memory_index import Searchable
 from offprompt.service.memory_kit import MemoryKit
-from offprompt.service.memory_values import checked_choice
-from offprompt.service.values import checked_count
 from offprompt.wire.asking import asks_identity
 from offprompt.wire.payload import parts_of, plain
 

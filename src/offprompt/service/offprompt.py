@@ -12,10 +12,13 @@ from offprompt.config import Settings
 from offprompt.errors import NotFoundError, ScopeError, UsageError
 from offprompt.protocols import Clock, Coordinator, SessionStore, SlotStore, Store, Tokenizer, apply, run
 from offprompt.records import EraseMemories, EraseSlots, Event, Recalled, Remembered, Scope
+from offprompt.records.alias import Joined
+from offprompt.records.holder import Holder
 from offprompt.records.slot import RESERVED_PREFIX
-from offprompt.service.aliasing import Joined, join_users, resolved, with_aliases
+from offprompt.records.values import checked_count, checked_tools
+from offprompt.service.aliasing import join_users, resolved, with_aliases
 from offprompt.service.async_session import AsyncSession
-from offprompt.service.holders import Holder, holders
+from offprompt.service.holders import holders
 from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.model_calls import SESSIONS, ModelCalls
@@ -24,7 +27,6 @@ from offprompt.service.session_kit import Capture, Derive, HistoryPolicy, Sessio
 from offprompt.service.slot_writer import Kit
 from offprompt.service.slots import Slots
 from offprompt.service.spooling import Spool
-from offprompt.service.values import checked_count, checked_tools
 from offprompt.wire.prices import PriceSheet
 from offprompt.wire.shapes import Wire
 

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from offprompt.errors import BackendError
 from offprompt.protocols import Embedder, apply
 from offprompt.records import IndexMemories, Memory, Scope, Unindexed
+from offprompt.records.imported import Reindexed
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.vector_check import compare
 
 BATCH = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Reindexed:
-    """What a reindex did: memories that got a vector, and whose vectors these are (empty: none are wanted).
-
-    mended   entries of the vector index that differed from the store, where there is one outside.
-    """
-
-    done: int
-    embedder: str
-    mended: int = 0
 
 
 def waiting(kit: MemoryKit, scope: Scope | None = None) -> int:

@@ -30,9 +30,9 @@ from offprompt.records import (
     fold_name,
     text_of,
 )
+from offprompt.records.values import pieces
 from offprompt.service.policies import Chosen, choose_policy, is_profile
 from offprompt.service.spooling import Spool
-from offprompt.service.values import pieces
 from offprompt.wire.schema import check_schema
 
 

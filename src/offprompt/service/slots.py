@@ -31,12 +31,12 @@ from offprompt.records import (
     clean_name,
     fold_name,
 )
+from offprompt.records.values import checked_count, checked_options, checked_query, checked_tags, checked_value
 from offprompt.service.guards import Guards
 from offprompt.service.ranking import rank, rank_score
 from offprompt.service.slot_writer import SlotWriter, Writer, check_no_part, find_hidden, part_names, summary_names
 from offprompt.service.spooled_writes import spooled_slot, told_slot
 from offprompt.service.spooling import Spooled
-from offprompt.service.values import checked_count, checked_options, checked_query, checked_tags, checked_value
 
 MISSING: Final = object()
 

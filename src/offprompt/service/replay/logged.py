@@ -39,15 +39,3 @@ class Conversation:
     name: str
     system: str
     messages: tuple[LoggedMessage, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A part of a file that could not be read. line: from 1; 0: the file as a whole."""
-
-    file: str
-    line: int
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.why}" if self.line else f"{self.file}: {self.why}"

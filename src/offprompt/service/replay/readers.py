@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from offprompt.records import as_dict
+from offprompt.records.imported import Problem
 from offprompt.service.replay.formats import conversations_of
-from offprompt.service.replay.logged import Conversation, Problem
+from offprompt.service.replay.logged import Conversation
 from offprompt.service.replay.transcripts import Transcript, is_transcript_line
 
 CHUNK: Final = 1 << 18

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, Literal, TypeAlias
 
+from offprompt.records.imported import Problem
 from offprompt.service.replay.columns import OURS
-from offprompt.service.replay.logged import Problem
 from offprompt.service.replay.simulate import Replayed, Series, turn_ranges
 from offprompt.wire.prices import PER
 

@@ -1,13 +1,19 @@
-"""Checks of what callers hand to a slot: values, tags, options."""
+"""Checks of what callers hand in: values, tags, options, conditions, times."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypeGuard
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, TypeGuard, TypeVar
 
 from offprompt.errors import UsageError
-from offprompt.records import DEFAULT, POLICIES, WITHIN, Default, Json, as_list, fold_name
+from offprompt.records.json import Json, as_list
+from offprompt.records.scope import WITHIN
+from offprompt.records.slot import DEFAULT, POLICIES, Default, fold_name
+
+C = TypeVar("C", bound=str)
 
 MAX_TAGS: Final = 16
 MAX_TAG_CHARS: Final = 64
@@ -121,6 +127,72 @@ def checked_tools(tools: object) -> None:
             f"tools is a {type(tools).__name__}: give the list of your tools' definitions as dicts, "
             "as the client's own call takes them"
         )
+
+
+def moment(name: str, value: object) -> float | None:
+    """A time in seconds since 1970.
+
+    value    None, seconds, a datetime, or ISO 8601 text; without a zone it is UTC.
+    Raises   UsageError naming it.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError as exc:
+            raise UsageError(f"{name}={value!r}: give seconds since 1970, a datetime, or ISO 8601 text") from exc
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    raise UsageError(f"{name}={value!r}: give seconds since 1970, a datetime, or ISO 8601 text")
+
+
+def checked_choice(name: str, value: C, choices: Sequence[str]) -> C:
+    """The value, if it is one of the choices.
+
+    Raises   UsageError naming them.
+    """
+    if value not in choices:
+        raise UsageError(f"{name}={value!r}: it is {' or '.join(choices)}")
+    return value
+
+
+def checked_choices(name: str, values: Iterable[C], choices: Sequence[str]) -> tuple[C, ...]:
+    """The values of a list, each one of the choices.
+
+    Raises   UsageError for another one, or for what is no list.
+    """
+    if isinstance(values, str):
+        raise UsageError(f"{name}={values!r} is one text; pass a list, such as {name}=[{values!r}]")
+    if not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"{name}={values!r} is no list; pass one, such as {name}=[{choices[0]!r}]")
+    return tuple(checked_choice(name, value, choices) for value in values)
+
+
+def checked_name(name: str, value: str) -> str:
+    """A text that names something: an id, a session, a cursor, a key.
+
+    Raises   UsageError for anything but a text.
+    """
+    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"{name}={value!r} is a {type(value).__name__}; give a text")
+    return value.encode("utf-8", "replace").decode("utf-8")  # half a character is a mark, as in stores
+
+
+def checked_ids(ids: Sequence[str]) -> tuple[str, ...]:
+    """The ids of memories.
+
+    Raises   UsageError for one text in place of a list, and for anything but texts.
+    """
+    if isinstance(ids, str):
+        raise UsageError(f"ids={ids!r} is one text; pass a list, such as [{ids!r}]")
+    for at, one in enumerate(ids):
+        if not isinstance(one, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            kind = type(one).__name__
+            raise UsageError(f"ids[{at}] is a {kind}: give each id as a text of its own, such as forget('m_…', 'm_…')")
+    return tuple(checked_name("id", one) for one in ids)
 
 
 def is_number(value: object) -> TypeGuard[float]:
