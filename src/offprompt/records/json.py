@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
+if TYPE_CHECKING:
+    Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
+else:  # a type that goes on without end is one that readers of annotations at run time cannot resolve
+    Json: TypeAlias = Any
 """What a slot holds: text, or any JSON value."""
 
 Message: TypeAlias = dict[str, Any]

@@ -1,0 +1,31 @@
+"""The application: all endpoints over one opened memory."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from offprompt.rest import health, mem, slots
+from offprompt.rest.dispatch import Dispatch, Identify
+from offprompt.rest.endpoint import Call, Endpoint
+from offprompt.rest.openapi import openapi
+from offprompt.service.offprompt import Offprompt
+
+
+def document(call: Call) -> dict[str, Any]:
+    """The OpenAPI document of this server."""
+    del call
+    return openapi(ENDPOINTS)
+
+
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (
+    *mem.ENDPOINTS,
+    *slots.ENDPOINTS,
+    *health.ENDPOINTS,
+    Endpoint("GET", "/openapi.json", "openapi", document, "This document.", "health", role=None, is_scoped=False),
+)
+"""Everything that is served, in the order of the documents."""
+
+
+def make_app(memory: Offprompt, identify: Identify) -> Dispatch:
+    """The ASGI application over a memory, which stays the caller's to close."""
+    return Dispatch(memory, ENDPOINTS, identify)

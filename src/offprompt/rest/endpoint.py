@@ -1,0 +1,136 @@
+"""Endpoint: one operation of the API, declared once; routing, checks and the OpenAPI document are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+from urllib.parse import unquote
+
+import msgspec
+
+from offprompt.errors import UsageError
+from offprompt.records.access import Identity, Role
+from offprompt.service.access import scope_for
+from offprompt.service.offprompt import BoundScope, Offprompt
+
+Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+Headers: TypeAlias = Mapping[str, str]
+"""Header values by name in small letters."""
+
+
+class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, omit_defaults=True):
+    """What a query or body is made of; a member that it does not name is an error.
+
+    A field that may be left out and may be null has the type `… | None | msgspec.UnsetType` and the default `UNSET`.
+    """
+
+
+@dataclass
+class Call:
+    """One request as an endpoint gets it: who asks, and what, checked.
+
+    path, query, body  as the endpoint's types say; path: the named parts of the path, decoded.
+    """
+
+    memory: Offprompt
+    identity: Identity
+    endpoint: Endpoint
+    headers: Headers
+    path: Mapping[str, str] = field(default_factory=dict[str, str])
+    query: Any = None
+    body: Any = None
+
+    @cached_property
+    def scope(self) -> BoundScope:
+        """The scope that the headers name within what the key allows, for the endpoint's role.
+
+        Raises   ForbiddenError, ScopeError.
+        """
+        named = {kind: self.headers.get(f"offprompt-{kind}") for kind in ("app", "user", "agent", "session")}
+        ids = {
+            kind: None if value is None else decoded(f"Offprompt-{kind.title()}", value)
+            for kind, value in named.items()
+        }
+        shared = self.headers.get("offprompt-shared", "").lower()
+        if shared not in ("", "true", "false"):
+            raise UsageError(f"Offprompt-Shared: {shared[:40]!r}; it is true or false")
+        scope = scope_for(self.identity, **ids, shared=shared == "true", role=self.endpoint.role or "read")
+        return self.memory.scope(
+            app=scope.app,
+            user=scope.user,
+            agent=scope.agent,
+            session=scope.session,
+            shared=scope.shared,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer that is more than its content. version: of what it shows; it becomes the ETag."""
+
+    content: object
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """An answer of any length: one JSON document a line, written as they come."""
+
+    documents: Iterable[object]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One request that can be sent as it stands, for the documents; a test sends it and compares the status.
+
+    before   names of endpoints whose first examples must have been sent.
+    """
+
+    body: Mapping[str, Any] | None = None
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    path: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    before: tuple[str, ...] = ()
+    status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One operation: its place, what it takes, what it answers, and the function that does it.
+
+    name     unique, the operationId. run: in a worker thread; returns content for `answer`, an Answer, or Lines.
+    role     what the key must have; None: no key is asked for.
+    body     None: none is read. lines: the body is a stream of lines, which `run` reads as an iterable.
+    """
+
+    method: Method
+    path: str
+    name: str
+    run: Callable[[Call], object]
+    summary: str
+    tag: str
+    role: Role | None = "read"
+    query: type[Shape] | None = None
+    body: Any = None
+    answer: Any = None
+    status: int = 200
+    is_scoped: bool = True
+    example: Example = Example()
+
+
+def decoded(name: str, value: str) -> str:
+    """A header's percent-encoded UTF-8 value.
+
+    Raises   UsageError if it is not that.
+    """
+    try:
+        value.encode("ascii")
+        return unquote(value, errors="strict") if "%" in value else value
+    except UnicodeError as exc:
+        raise UsageError(
+            f"the header {name} is not percent-encoded UTF-8; write 小明 as %E5%B0%8F%E6%98%8E and % as %25"
+        ) from exc
