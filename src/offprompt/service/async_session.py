@@ -9,6 +9,7 @@ from typing import Any
 from offprompt.errors import UsageError
 from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionRecord
 from offprompt.service.session import Session
+from offprompt.service.trouble import Underway
 from offprompt.wire.streamed import AsyncStreamedReply, StreamReader
 
 
@@ -69,6 +70,15 @@ class AsyncSession:
     def last_entry(self) -> LedgerEntry | None:
         """See `Session.last_entry`."""
         return self._session.last_entry
+
+    @property
+    def underway(self) -> Underway:
+        """See `Session.underway`."""
+        return self._session.underway
+
+    @underway.setter
+    def underway(self, known: Underway) -> None:
+        self._session.underway = known
 
     async def messages(self) -> list[dict[str, Any]]:
         """See `Session.messages`."""

@@ -19,12 +19,12 @@ from offprompt.service.request_ledger import Sizes
 from offprompt.service.requests import RequestBuilder
 from offprompt.service.session_kit import Model, SessionKit, SessionOptions
 from offprompt.service.session_lock import SessionLock
-from offprompt.service.streamed import Lookups, StreamedReply, StreamReader
-from offprompt.service.trouble import Known, WithoutMemory, nothing
+from offprompt.service.trouble import Known, Underway, WithoutMemory, nothing
 from offprompt.service.turn import Turn
 from offprompt.service.unrecorded import catch_up, with_spooled
 from offprompt.wire.head import missing_text
 from offprompt.wire.payload import plain
+from offprompt.wire.streamed import Lookups, StreamedReply, StreamReader
 
 FORGOTTEN = (
     "the last reply is not among the messages, so the model does not know what it said or saved; "
@@ -228,6 +228,19 @@ class Session:
     def last_entry(self) -> LedgerEntry | None:
         """The ledger's entry that this object wrote last: after an absorb, of the request that it answers."""
         return self._last_entry
+
+    @property
+    def underway(self) -> Underway:
+        """What this object knows of its newest request beside what is stored.
+
+        Set it in an object of another process, and that one goes on with the request as this one would.
+        """
+        return self._without.underway(self._asked)
+
+    @underway.setter
+    def underway(self, known: Underway) -> None:
+        self._asked = known.asked
+        self._without.go_on(known)
 
     def ledger(self) -> list[LedgerEntry]:
         """The ledger, oldest first; the newest request joins it when its reply is absorbed."""

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from offprompt.records import MEMORY_ACTIONS, Head, Message, Receipt, Reply, SessionRecord, ToolCall
 from offprompt.service.conversation import Conversation, Forms, Placed
 from offprompt.service.grouping import rendered
@@ -29,6 +31,20 @@ class Known:
     scrubber: Scrubber
 
 
+class Underway(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A request whose reply is still to come, as plain data.
+
+    asked  the request's number in the ledger, 0: none. The rest is that of `WithoutMemory`, where there was trouble.
+    """
+
+    asked: int = 0
+    cause: str = ""
+    language: Language = "en"
+    added: tuple[Message, ...] = ()
+    given: tuple[Message, ...] = ()
+    is_recorded: bool = False
+
+
 @dataclass(slots=True)
 class WithoutMemory:
     """Requests and replies of a session whose store does not answer.
@@ -44,6 +60,18 @@ class WithoutMemory:
     added: list[Message] = field(default_factory=list[Message])
     given: Sequence[Message] = ()
     is_recorded: bool = False
+
+    def underway(self, asked: int) -> Underway:
+        """What of this another process needs to read the reply to the request of that number."""
+        if not self.cause and not self.added:
+            return Underway(asked)
+        given = tuple(self.given) if self.cause else ()
+        return Underway(asked, self.cause, self.language, tuple(self.added), given, self.is_recorded)
+
+    def go_on(self, known: Underway) -> None:
+        """Be as the one in the other process was."""
+        self.cause, self.language, self.is_recorded = known.cause, known.language, known.is_recorded
+        self.added, self.given = list(known.added), known.given
 
     def request(self, messages: Sequence[Message], known: Known | None, cause: Exception) -> dict[str, Any]:
         """The request without memory; `cause` comes back in the reply's warnings.
