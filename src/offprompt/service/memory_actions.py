@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from offprompt.errors import BackendError, ConflictError, NotFoundError, OffpromptError, UsageError
+from offprompt.errors import BackendError, NotFoundError, OffpromptError, UsageError
 from offprompt.records import (
     Action,
     GetSlot,
@@ -23,12 +23,13 @@ from offprompt.records import (
     text_of,
 )
 from offprompt.records.slot import RESERVED_PREFIX
-from offprompt.service.action_problems import NeedsError, RefusedError, error_name, problem_text
+from offprompt.service.action_problems import NeedsError, error_name, problem_text
 from offprompt.service.asked import MAX_RUN, named, page_of, slot_name
 from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.heads import shown_value
 from offprompt.service.leak_guard import stored_names, stored_text
 from offprompt.service.memory_search import ID_CHARS, MemorySearch, is_foreign
+from offprompt.service.model_rules import check_forget, check_forget_memory, check_name, is_own, twins_of
 from offprompt.service.pages import Pages, outdate
 from offprompt.service.policies import is_standing
 from offprompt.service.session_kit import date_of
@@ -134,33 +135,19 @@ class MemoryActions:
         folded = fold_name(name)
         there = next((slot for slot in self.turn.stored if fold_name(slot.name) == folded), None)
         scope = own if asked == "session" else user
-        if asked is None and there is not None and self._is_own(there):
+        if asked is None and there is not None and is_own(there, self.turn.scope):
             scope = there.scope
         if foreign and not scope.user:
             scope = own
         return scope, there.name if there is not None and there.scope == scope else name
 
     def _check_name(self, name: str, scope: Scope, *, foreign: bool) -> None:
-        """Nothing, if the model may write that name there; a slot nearer to the session hides those behind it.
-
-        Raises   RefusedError for a locked name, for a new one where names are locked, and for foreign text that would
-                 stand in front of what the user said.
-        """
+        """See `model_rules.check_name`."""
         found: list[Slot | None] = self.turn.kit.slots.batch(
             [GetSlot(each, name) for each in self.turn.scope.inherited()]
         )
         named = [slot for slot in found if slot is not None]
-        if any(slot.locked or _is_given_secret(slot) for slot in named):
-            raise RefusedError(name, "locked")
-        if self.turn.kit.settings.lock_names and all(slot.scope != scope for slot in named):
-            raise RefusedError(name, "only_names")
-        if foreign and any(slot.trust == "user" for slot in named):
-            raise RefusedError(name, "conflict")
-
-    def _is_own(self, slot: Slot) -> bool:
-        """Whether the slot is this user's (without a user this session's), and no one else sees a change."""
-        own = self.turn.scope
-        return slot.scope.user == own.user if own.user else slot.scope.session == own.session
+        check_name(named, scope, name, lock_names=self.turn.kit.settings.lock_names, foreign=foreign)
 
     def _read(self, action: Action, _index: int) -> Receipt:
         name, page = slot_name(action), page_of(action)
@@ -224,33 +211,19 @@ class MemoryActions:
         if folded.startswith(RESERVED_PREFIX):
             return self._forget_memory(self._memory(folded), trust)
         there = next((slot for slot in self.turn.stored if fold_name(slot.name) == folded), None)
-        if there is not None and not self._is_own(there):
-            raise ConflictError(f"slot {there.name!r} belongs to {there.scope}; the application may forget it there")
-        if there is not None and (there.locked or _is_given_secret(there)):
-            raise RefusedError(there.name, "locked")
+        if there is not None:
+            check_forget(there, self.turn.scope)
         writer = Writer("model", trust, "model")
         name = self.turn.slots.forget(slot_name(action), writer=writer)
-        for twin in self._twins(there):
+        for twin in twins_of(there, self.turn.stored):
             self.turn.slots.forget(twin.name, writer=writer)
         self.turn.changed()
         self.turn.asked.renew(name)
         return Receipt("mem_forget", self._say("forgot", name), name=name)
 
-    def _twins(self, slot: Slot | None) -> list[Slot]:
-        """The profile slots that say the same: rules read it in the same words, and it would be known on."""
-        return [
-            each
-            for each in self.turn.stored
-            if slot is not None
-            and each.name != slot.name
-            and text_of(each.value) == text_of(slot.value)
-            and (each.source, each.locked, each.scope) == ("user", False, slot.scope)
-        ]
-
     def _forget_memory(self, memory: Memory, trust: Trust) -> Receipt:
         name, own = memory.memory_id, self.turn.scope
-        if memory.scope.user != own.user:
-            raise ConflictError(f"memory {name!r} belongs to {memory.scope}; the application may forget it there")
+        check_forget_memory(memory, own)
         self.turn.kit.memories.of(own).forget(name, actor="model", trust=trust)
         return Receipt("mem_forget", self._say("forgot", name), name=name)
 
@@ -283,8 +256,3 @@ class MemoryActions:
 
 def _day(memory: Memory) -> str:
     return date_of(memory.happened_at)
-
-
-def _is_given_secret(slot: Slot) -> bool:
-    """A secret that the application or the user stored: models may not change, hide or shadow it."""
-    return slot.policy == "never" and slot.source != "model"
