@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-import platformdirs
-
 from offprompt.bootstrap.embedding import check_embedders, embedder_of
 from offprompt.bootstrap.engines import Engines, open_engines
 from offprompt.bootstrap.routes import model_for, parse_routes
@@ -22,6 +20,7 @@ from offprompt.models.tokenizers import tokenizer_for
 from offprompt.privacy.redact import CheckedRedactor
 from offprompt.protocols import ChatModel, Clock
 from offprompt.records import Purpose
+from offprompt.records.places import data_folder, user_config_folder
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.offprompt import Offprompt, Parts
@@ -29,8 +28,6 @@ from offprompt.service.slot_writer import Kit
 from offprompt.service.spooled_writes import SpooledWrites
 from offprompt.service.spooling import Spool
 from offprompt.wire.prices import PriceSheet, builtin_sheets, parse_sheets
-
-APP_NAME = "offprompt"
 
 
 def open(  # noqa: A001 - the verb that users type
@@ -126,7 +123,7 @@ def _spool(urls: Urls, clock: Clock, settings: Settings) -> Spool | None:
     if urls.memories == IN_PROCESS:
         return None
     name = hashlib.sha256(urls.place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return Spool(_data_folder() / "spool" / f"{name}.jsonl", clock, is_on=settings.write_deadline_s > 0)
+    return Spool(data_folder() / "spool" / f"{name}.jsonl", clock, is_on=settings.write_deadline_s > 0)
 
 
 def _stored_url(url: object) -> str | Path:
@@ -138,17 +135,12 @@ def _stored_url(url: object) -> str | Path:
 
 def default_file() -> Path:
     """Where memory is kept unless a URL says otherwise: `offprompt.db` in the user's data folder."""
-    return _data_folder() / "offprompt.db"
-
-
-def _data_folder() -> Path:
-    return Path(platformdirs.user_data_dir(APP_NAME, appauthor=False))
+    return data_folder() / "offprompt.db"
 
 
 def config_file(environ: Mapping[str, str]) -> Path | None:
     """The config file in force, or None. `offprompt.toml` of a folder that is gone or may not be entered is none."""
-    user_folder = Path(platformdirs.user_config_dir(APP_NAME, appauthor=False))
-    return find_file(environ, folder=Path(), user_folder=user_folder)
+    return find_file(environ, folder=Path(), user_folder=user_config_folder())
 
 
 def price_sheets(settings: Settings) -> tuple[PriceSheet, ...]:
