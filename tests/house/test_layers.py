@@ -23,11 +23,11 @@ LEVELS = {
     "client": 4,
     "bootstrap": 5,
     "compat": 6,
-    "cli": 8,
+    "cli": 9,
     "rest": 7,
-    "gateway": 7,
-    "mcp": 7,
-    "integrations": 7,
+    "gateway": 8,
+    "mcp": 8,
+    "integrations": 8,
 }
 BESIDE = {"", "testing", "__main__"}
 """The package itself (lazy) and the test kit may import any layer below the entrances, which may import them."""
