@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import offprompt
 from offprompt.service.offprompt import BoundScope
-from offprompt.service.session_kit import HistoryPolicy
 from offprompt.testing import MovedClock
+from offprompt.wire.options import HistoryPolicy
 from offprompt.wire.stubs import gone_line
 from tests.service.conftest import NewTalk
 from tests.service.talk import MODELS, WIRES, Talk, Wire, call, calls, flat, picture, result, tool

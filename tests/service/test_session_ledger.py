@@ -12,7 +12,7 @@ from offprompt.models.tokenizers import tokenizer_for
 from offprompt.records import LedgerEntry, canonical
 from offprompt.service.accounting import digester, entry_hash
 from offprompt.service.offprompt import BoundScope, Offprompt
-from offprompt.service.session_kit import HistoryPolicy
+from offprompt.wire.options import HistoryPolicy
 from offprompt.wire.profiles import SHAPES
 from offprompt.wire.sizes import messages_size, tools_size
 from tests.service.conftest import NewTalk

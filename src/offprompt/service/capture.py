@@ -26,10 +26,11 @@ from offprompt.service.conversation import Conversation
 from offprompt.service.extract_background import extract_model
 from offprompt.service.memory_search import ID_CHARS
 from offprompt.service.rendering import own_words
-from offprompt.service.session_kit import Derive, SessionKit, SessionOptions
+from offprompt.service.session_kit import SessionKit
 from offprompt.service.turn import Turn
 from offprompt.wire.actions import parse_actions
 from offprompt.wire.contradiction import claims_saved
+from offprompt.wire.options import Derive, SessionOptions
 from offprompt.wire.thinking import without_thinking
 
 if TYPE_CHECKING:  # NumPy and the rules are loaded with the first turn that is captured

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from offprompt.records import JournalEntry, Slot, fold_name
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.turn import Turn
-from offprompt.wire.handles import Looked, Resolved, at_pointer, resolve_arguments, restore_lookalikes
+from offprompt.wire.handles import Looked, Lookup, Resolved, at_pointer, resolve_arguments, restore_lookalikes
 from offprompt.wire.places import is_allowed
 
 STAND_IN = "~"
@@ -55,7 +55,11 @@ class HandleLookup:
 
     def resolve_call(self, tool: str, arguments: str) -> Resolved:
         """A call's arguments with their handles resolved: see `wire.handles.resolve_arguments`."""
-        return resolve_arguments(arguments, _Call(self, tool, arguments))
+        return resolve_arguments(arguments, self.of_call(tool, arguments))
+
+    def of_call(self, tool: str, arguments: str) -> Lookup:
+        """The lookup of the handles in one call's arguments, which may be a place of secrets."""
+        return _Call(self, tool, arguments)
 
     def _body(self, body_id: str, pointer: str) -> Looked:
         """A body or earlier message as it came, but for secrets: a handle must not become their way out."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from offprompt.records import Head, Slot, compact, text_of
 from offprompt.service.scrubber import Scrubber
-from offprompt.service.session_kit import SessionOptions, date_of
+from offprompt.service.session_kit import date_of
 from offprompt.service.turn import Turn
 from offprompt.wire.head import (
     INLINE,
@@ -21,6 +21,7 @@ from offprompt.wire.head import (
     memory_tools,
     secret_line,
 )
+from offprompt.wire.options import SessionOptions
 
 NOTHING_HIDDEN: Final = Scrubber({}, {})
 

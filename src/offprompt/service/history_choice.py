@@ -10,11 +10,11 @@ from offprompt.records import SessionRecord
 from offprompt.service.conversation import Forms, Placed, history_kind, lapsing_frame, sent_messages
 from offprompt.service.rendering import StubLimits
 from offprompt.service.request_ledger import Sizes
-from offprompt.service.session_kit import SessionOptions
 from offprompt.service.turn import Turn
 from offprompt.wire.auto import Account, plan_request
 from offprompt.wire.history import Bounds, Fixed, History, Item, next_start, place, window_bounds
 from offprompt.wire.keeping import Piece, cheaper_to_keep
+from offprompt.wire.options import SessionOptions
 from offprompt.wire.prices import named_sheet
 from offprompt.wire.stubs import gone_line
 from offprompt.wire.used import plan_used

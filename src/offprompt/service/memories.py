@@ -48,7 +48,7 @@ from offprompt.service.memory_values import checked_marks, checked_said
 from offprompt.service.reindexing import reindex
 from offprompt.service.remembering import Rememberer
 from offprompt.service.reranking import reranked, reranker_of
-from offprompt.service.session_kit import Derive
+from offprompt.wire.options import Derive
 
 PAGE: Final = 100
 

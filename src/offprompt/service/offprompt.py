@@ -23,10 +23,11 @@ from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.model_calls import SESSIONS, ModelCalls
 from offprompt.service.session import Session
-from offprompt.service.session_kit import Capture, Derive, HistoryPolicy, SessionKit, SessionOptions
+from offprompt.service.session_kit import SessionKit
 from offprompt.service.slot_writer import Kit
 from offprompt.service.slots import Slots
 from offprompt.service.spooling import Spool
+from offprompt.wire.options import Capture, Derive, HistoryPolicy, SessionOptions
 from offprompt.wire.prices import PriceSheet
 from offprompt.wire.shapes import Wire
 

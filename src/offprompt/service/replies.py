@@ -129,7 +129,7 @@ class ReplyReader:
             warnings=self._warnings(),
         )
         again = known is not None and self._record.pending is None
-        lookups = Lookups(said, self._lookup, missing_text(self._turn.language), self._lookup.resolve_call)
+        lookups = Lookups(said, self._lookup, missing_text(self._turn.language), self._lookup.of_call)
         return Absorbed(reply, None if again else self._change(raw, entries, done=done), lookups)
 
     def _words(self, message: Message) -> Iterator[str]:

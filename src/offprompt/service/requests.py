@@ -18,9 +18,9 @@ from offprompt.service.recalled_memories import MemoryRecaller, message_places
 from offprompt.service.recalling import JournalIndex, Question, Recaller, show_hits
 from offprompt.service.rendering import StubLimits, asked_values, first_sight, framed, own_words, stub_used
 from offprompt.service.request_ledger import Layout, RequestLedger, Sizes, fixed_sizes, head_digest, sent_before
-from offprompt.service.session_kit import SessionOptions
 from offprompt.service.turn import Turn
 from offprompt.wire.head import ShownValue, language_of
+from offprompt.wire.options import SessionOptions
 from offprompt.wire.shapes import Outgoing
 from offprompt.wire.stubs import gone_line
 

@@ -17,12 +17,13 @@ from offprompt.service.redacting import Redaction
 from offprompt.service.replies import ReplyReader
 from offprompt.service.request_ledger import Sizes
 from offprompt.service.requests import RequestBuilder
-from offprompt.service.session_kit import Model, SessionKit, SessionOptions
+from offprompt.service.session_kit import Model, SessionKit
 from offprompt.service.session_lock import SessionLock
 from offprompt.service.trouble import Known, Underway, WithoutMemory, nothing
 from offprompt.service.turn import Turn
 from offprompt.service.unrecorded import catch_up, with_spooled
 from offprompt.wire.head import missing_text
+from offprompt.wire.options import SessionOptions
 from offprompt.wire.payload import plain
 from offprompt.wire.streamed import Lookups, StreamedReply, StreamReader
 

@@ -13,10 +13,10 @@ from offprompt.records import MEMORY_ACTIONS, Head, Message, Receipt, Reply, Ses
 from offprompt.service.conversation import Conversation, Forms, Placed
 from offprompt.service.grouping import rendered
 from offprompt.service.scrubber import Scrubber
-from offprompt.service.session_kit import SessionOptions
 from offprompt.wire.actions import parse_actions
 from offprompt.wire.handles import Looked, resolve_arguments, resolve_text
 from offprompt.wire.head import Language, missing_text, receipt_text
+from offprompt.wire.options import SessionOptions
 from offprompt.wire.shapes import Outgoing, Result, Shape
 
 log = logging.getLogger("offprompt")

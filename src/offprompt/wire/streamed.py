@@ -12,7 +12,7 @@ from offprompt.records import Reply
 from offprompt.wire.action_stream import ActionStream
 from offprompt.wire.argument_stream import ArgumentStream
 from offprompt.wire.handle_stream import HandleStream
-from offprompt.wire.handles import Looked, Lookup, Resolved
+from offprompt.wire.handles import Looked, Lookup, resolve_arguments
 from offprompt.wire.reply_stream import Filters, ReplyStream
 from offprompt.wire.shapes import Wire
 
@@ -23,13 +23,13 @@ NOT_READ: Final = "the stream was not read to its end; iterate over it first, th
 class Lookups:
     """How handles are looked up: in text, and in the arguments of calls. missing: what stands for a bad one in text.
 
-    call    resolves a whole call by its tool's name and arguments; None: `arguments` says all.
+    call    how those of one whole call are, by its tool's name and arguments; None: `arguments` says all.
     """
 
     text: Lookup
     arguments: Lookup
     missing: str
-    call: Callable[[str, str], Resolved] | None = None
+    call: Callable[[str, str], Lookup] | None = None
 
 
 class _TextStage:
@@ -115,9 +115,9 @@ class StreamReader:
 class _WholeCall(ArgumentStream):
     """A call's arguments, resolved when all of them are there: a secret's places are told by the whole call."""
 
-    def __init__(self, tool: str, lookups: Lookups, resolve: Callable[[str, str], Resolved]) -> None:
+    def __init__(self, tool: str, lookups: Lookups, of_call: Callable[[str, str], Lookup]) -> None:
         super().__init__(lookups.arguments)
-        self._tool, self._resolve = tool, resolve
+        self._tool, self._of_call = tool, of_call
         self._given: list[str] = []
 
     def feed(self, text: str) -> str:
@@ -125,15 +125,16 @@ class _WholeCall(ArgumentStream):
         return ""
 
     def finish(self) -> str:
-        resolved = self._resolve(self._tool, "".join(self._given))
+        whole = "".join(self._given)
+        resolved = resolve_arguments(whole, self._of_call(self._tool, whole))
         self._used, self._bad = list(resolved.used), list(resolved.bad)
         return "" if resolved.bad else resolved.text
 
 
 def _filters(lookups: Lookups) -> Filters:
     def arguments(tool: str) -> ArgumentStream:
-        resolve = lookups.call
-        return ArgumentStream(lookups.arguments) if resolve is None else _WholeCall(tool, lookups, resolve)
+        of_call = lookups.call
+        return ArgumentStream(lookups.arguments) if of_call is None else _WholeCall(tool, lookups, of_call)
 
     return Filters(lambda: _TextStage(lookups), arguments)
 

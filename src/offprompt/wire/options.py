@@ -1,0 +1,54 @@
+"""How a session is opened: the options, checked, that a local and a remote session share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from offprompt.errors import UsageError
+from offprompt.wire.shapes import Wire
+
+HistoryPolicy: TypeAlias = Literal[
+    "auto", "off", "stub_at_once", "window", "stubs+window", "stub_after_use", "after_use+window", "context_editing"
+]
+Mode: TypeAlias = Literal["off_prompt", "inline", "auto"]
+Capture: TypeAlias = Literal["all", "user", "off"]
+Derive: TypeAlias = Literal["rules", "model", "none"]
+HISTORY_POLICIES: tuple[HistoryPolicy, ...] = get_args(HistoryPolicy)
+MODES: tuple[Mode, ...] = ("off_prompt", "inline", "auto")
+CAPTURES: tuple[str | None, ...] = (None, "all", "user", "off")
+DERIVES: tuple[str | None, ...] = (None, "rules", "model", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How a session was opened; see `BoundScope.session`."""
+
+    model: str = ""
+    wire: Wire | None = None
+    system: str = ""
+    tools: tuple[Mapping[str, Any], ...] = ()
+    context_tokens: int | None = None
+    policy: HistoryPolicy = "auto"
+    mode: Mode = "off_prompt"
+    actions: Literal["tools", "text"] = "tools"
+    capture: Capture | None = None
+    derive: Derive | None = None
+
+    def __post_init__(self) -> None:
+        for what, value, known in (
+            ("policy", self.policy, HISTORY_POLICIES),
+            ("mode", self.mode, MODES),
+            ("actions", self.actions, ("tools", "text")),
+            ("capture", self.capture, CAPTURES),
+            ("derive", self.derive, DERIVES),
+            ("wire", self.wire, (None, *get_args(Wire))),
+        ):
+            if value not in known:
+                raise UsageError(f"{what}={value!r}: it is one of {', '.join(str(each) for each in known)}")
+        if not isinstance(self.model, str) or not isinstance(self.system, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"model={self.model!r}, system={self.system!r}: both are text")
+        given = self.context_tokens
+        if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"context_tokens={self.context_tokens!r}: give the model's window, a number above 0")
