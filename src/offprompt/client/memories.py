@@ -1,0 +1,334 @@
+"""Memories of one scope that a server keeps: what `service.memories` offers, and the server runs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from offprompt.client._answers import error_of, record_of, records_of
+from offprompt.client._requests import Asking, Async, Request, Sync, asked, path_of
+from offprompt.errors import BackendError, UnsupportedError, UsageError
+from offprompt.protocols import Reranker
+from offprompt.records import (
+    DEFAULT,
+    MEMORY_KINDS,
+    MEMORY_STATES,
+    WITHIN,
+    Memory,
+    MemoryKind,
+    MemoryPage,
+    MemoryState,
+    MemoryVersion,
+    Recalled,
+    Remembered,
+    Within,
+    as_list,
+)
+from offprompt.records.imported import Imported, Problem, Reindexed
+from offprompt.records.values import (
+    checked_choice,
+    checked_choices,
+    checked_count,
+    checked_ids,
+    checked_name,
+    checked_tags,
+    moment,
+)
+from offprompt.wire.options import Derive
+from offprompt.wire.payload import plain
+
+PAGE: Final = 100
+MEMORIES: Final = ("v1", "memories")
+
+
+class MemoryCalls:
+    """The calls of both faces; as those of `offprompt.service.memories.Memories`, with the same results and errors."""
+
+    def __init__(self, transport: Any, headers: Mapping[str, str]) -> None:
+        self._transport, self._headers = transport, headers
+
+    @asked
+    def remember(
+        self,
+        what: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        tags: Iterable[str] = (),
+        importance: float | None = None,
+        event_at: Any = None,
+        expires_at: Any = None,
+        pinned: bool = False,
+        idempotency_key: str | None = None,
+        derive: Derive = "rules",
+    ) -> Asking[list[Remembered]]:
+        """Store texts or turns; what became of each, followed by what rules derived from it."""
+        checked_choice("derive", derive, ("rules", "model", "none"))
+        body = {
+            "what": _said(what),
+            "metadata": metadata,
+            "tags": [*checked_tags(tags)] or None,
+            "importance": importance,
+            "event_at": moment("event_at", event_at),
+            "expires_at": moment("expires_at", expires_at),
+            "pinned": pinned or None,
+            "idempotency_key": idempotency_key,
+            "derive": derive,
+        }
+        answer = yield self._post(_given(body))
+        return records_of(answer["remembered"], Remembered)
+
+    @asked
+    def recall(  # noqa: PLR0913 - options that users type by name
+        self,
+        query: str | Sequence[Mapping[str, Any]],
+        *,
+        top_k: int | None = None,
+        within: Within = "inherit",
+        filters: Mapping[str, Any] | None = None,
+        since: Any = None,
+        until: Any = None,
+        as_of: Any = None,
+        kinds: Iterable[MemoryKind] = MEMORY_KINDS,
+        floor: float | None = None,
+        rerank: bool | Reranker | None = None,
+        weights: Mapping[str, float] | None = None,
+        explain: bool = False,
+    ) -> Asking[Recalled]:
+        """The memories that answer a question, best first; nothing where none lies above the floor.
+
+        rerank   by the server's model (True), not (False), or as its setting says; a `Reranker` of one's own cannot be
+                 handed to a server.
+        """
+        if rerank is not None and not isinstance(rerank, bool):
+            raise UnsupportedError(
+                "a reranker of one's own runs in this process, and the memories are the server's; pass rerank=True for "
+                "the server's model, or rerank what recall gives"
+            )
+        body = {
+            "query": query if isinstance(query, str) else _messages(query),
+            "top_k": top_k,
+            "within": within,
+            "filters": filters,
+            "since": moment("since", since),
+            "until": moment("until", until),
+            "as_of": moment("as_of", as_of),
+            "kinds": [*checked_choices("kinds", kinds, MEMORY_KINDS)],
+            "floor": floor,
+            "rerank": rerank,
+            "weights": weights,
+            "explain": explain or None,
+        }
+        answer = yield self._post(_given(body), "recall", is_read=True)
+        return record_of(answer, Recalled)
+
+    @asked
+    def get(self, memory_id: str) -> Asking[Memory | None]:
+        """The memory of that id, if this scope inherits it or it lies below; in any state but forgotten."""
+        answer = yield self._post({"ids": [*checked_ids([memory_id])]}, "get", is_read=True)
+        return next(iter(records_of(answer["memories"], Memory)), None)
+
+    @asked
+    def get_many(self, ids: Sequence[str]) -> Asking[list[Memory]]:
+        """Those of the memories that are there, in the order of the ids."""
+        answer = yield self._post({"ids": [*checked_ids(ids)]}, "get", is_read=True)
+        return records_of(answer["memories"], Memory)
+
+    @asked
+    def list(
+        self,
+        *,
+        filters: Mapping[str, Any] | None = None,
+        kinds: Iterable[MemoryKind] = MEMORY_KINDS,
+        states: Iterable[MemoryState] = ("live",),
+        session: str | None = None,
+        since: Any = None,
+        until: Any = None,
+        within: Within = "inherit",
+        limit: int = PAGE,
+        cursor: str = "",
+    ) -> Asking[MemoryPage]:
+        """One page of memories in order of creation, and the cursor of the next."""
+        checked_choice("within", within, WITHIN)
+        checked_count("limit", limit)
+        if limit < 1:
+            raise UsageError(f"limit={limit}: ask for 1 memory or more")
+        body = {
+            "filters": filters,
+            "states": [*checked_choices("states", states, MEMORY_STATES)],
+            "kinds": [*checked_choices("kinds", kinds, MEMORY_KINDS)],
+            "session": None if session is None else checked_name("session", session),
+            "since": moment("since", since),
+            "until": moment("until", until),
+            "within": within,
+            "limit": limit,
+            "cursor": checked_name("cursor", cursor) or None,
+        }
+        answer = yield self._post(_given(body), "list", is_read=True)
+        return record_of(answer, MemoryPage)
+
+    @asked
+    def update(  # noqa: PLR0913 - options that users type by name
+        self,
+        memory_id: str,
+        *,
+        text: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tags: Iterable[str] | None = None,
+        importance: float | None = None,
+        event_at: Any = DEFAULT,
+        expires_at: Any = DEFAULT,
+        pinned: bool | None = None,
+        archived: bool | None = None,
+        if_version: int | None = None,
+    ) -> Asking[Memory]:
+        """The memory changed; what is left out stays, and recall finds the new text at once."""
+        (name,) = checked_ids([memory_id])
+        body = _given(
+            {
+                "text": text,
+                "metadata": metadata,
+                "tags": None if tags is None else [*checked_tags(tags)],
+                "importance": importance,
+                "pinned": pinned,
+                "archived": archived,
+                "if_version": if_version,
+            }
+        )
+        times = {"event_at": event_at, "expires_at": expires_at}
+        body |= {kind: moment(kind, value) for kind, value in times.items() if value is not DEFAULT}
+        return record_of((yield Request("PATCH", path_of(*MEMORIES, name), body=body, headers=self._headers)), Memory)
+
+    @asked
+    def forget(self, *ids: str) -> Asking[int]:
+        """Hide memories and what was derived from them alone, for `undo_s` seconds undoably; how many."""
+        return (yield from self._count("forget", {"ids": [*checked_ids(ids)]}))
+
+    @asked
+    def undo(self, *ids: str) -> Asking[int]:
+        """Bring back what `forget` hid; how many."""
+        return (yield from self._count("undo", {"ids": [*checked_ids(ids)]}))
+
+    @asked
+    def erase(self, *ids: str, within: Literal["exact", "subtree"] = "exact") -> Asking[int]:
+        """Remove memories for good, with all versions and the facts derived from them alone; how many."""
+        checked_choice("within", within, ("exact", "subtree"))
+        body = {"memories": [*checked_ids(ids)] or "all", "within": within}
+        answer = yield Request("POST", path_of("v1", "erase"), body=body, headers=self._headers)
+        return int(answer["memories"])
+
+    @asked
+    def history(self, memory_id: str) -> Asking[list[MemoryVersion]]:
+        """The versions of a memory, oldest first: what was added, merged, changed, superseded, hidden."""
+        (name,) = checked_ids([memory_id])
+        answer = yield Request("GET", path_of(*MEMORIES, name, "history"), headers=self._headers)
+        return records_of(answer["versions"], MemoryVersion)
+
+    @asked
+    def export(self, path: str | os.PathLike[str], *, within: Within = "subtree", secrets: bool = False) -> Asking[int]:
+        """Write the memories to a private file of this machine, JSON Lines, and return how many."""
+        checked_choice("within", within, WITHIN)
+        query = {"within": within, "secrets": secrets or None}
+        lines = yield Request("GET", path_of("v1", "export"), query=query, headers=self._headers, download=Path(path))
+        return int(lines) - 1
+
+    @asked
+    def import_file(
+        self, path: str | os.PathLike[str], *, rescope: bool = False, derive: Literal["rules", "none"] = "rules"
+    ) -> Asking[Imported]:
+        """Store what a file of this machine holds: our export, one of mem0, a chat log; once more, it changes nothing.
+
+        Raises   BackendError where it broke off, with how far it got; the same call goes on.
+        """
+        checked_choice("derive", derive, ("rules", "none"))
+        file = Path(path)
+        try:
+            file.open("rb").close()
+        except OSError as exc:
+            raise UsageError(f"{path} cannot be read: {exc.strerror or exc}; correct the path") from exc
+        is_lines = file.suffix.lower() in (".jsonl", ".ndjson")
+        query = {"rescope": rescope or None, "derive": derive, "lines": is_lines or None}
+        reports = yield Request("POST", path_of("v1", "import"), query=query, headers=self._headers, upload=file)
+        return _imported(reports, str(path))
+
+    @asked
+    def reindex(self, *, progress: Callable[[int], object] | None = None) -> Asking[Reindexed]:
+        """Give the memories of this scope and those below it vectors of the embedder in use."""
+        done = Reindexed(0, "")
+        for report in (yield Request("POST", path_of("v1", "reindex"), headers=self._headers)):
+            if "code" in report:
+                raise error_of(report)
+            done = record_of(report, Reindexed)
+            if progress is not None and done.done:
+                progress(done.done)
+        return done
+
+    @asked
+    def sessions(self) -> Asking[dict[str, int]]:
+        """The sessions in which something was remembered, with how much of each, in order of their beginnings."""
+        answer = yield Request("GET", path_of("v1", "memory-sessions"), headers=self._headers)
+        return dict(answer["sessions"])
+
+    def _post(self, body: object, *path: str, is_read: bool = False) -> Request:
+        return Request("POST", path_of(*MEMORIES, *path), body=body, headers=self._headers, is_read=is_read)
+
+    def _count(self, verb: str, body: object) -> Asking[int]:
+        answer = yield self._post(body, verb)
+        return int(answer["count"])
+
+
+class Memories(MemoryCalls, Sync):
+    """The memories of one scope."""
+
+
+class AsyncMemories(MemoryCalls, Async):
+    """The memories of one scope, for `async` code."""
+
+
+def _given(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The members that are not None."""
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _said(what: object) -> object:
+    """What is to be remembered as JSON; SDK objects as their dicts."""
+    listed = as_list(what)
+    if listed is None:
+        return _one(what, "what")
+    return [_one(item, f"what[{at}]") for at, item in enumerate(listed)]
+
+
+def _one(item: object, where: str) -> object:
+    if item is None or isinstance(item, (str, bytes, int, float)):
+        if isinstance(item, str):
+            return item
+        raise UsageError(f"{where} is no text but {type(item).__name__}; give a text, a message, or a list of them")
+    return plain(item, where)
+
+
+def _messages(query: object) -> object:
+    listed = as_list(query)
+    return query if listed is None else [plain(item, f"query[{at}]") for at, item in enumerate(listed)]
+
+
+def _imported(reports: Sequence[Any] | None, path: str) -> Imported:
+    """What an import did, of its reports: one for each batch, then one that says that it is done.
+
+    Raises   the error that ended it, with how far it got.
+    """
+    done = Imported()
+    for report in reports or ():
+        if "code" in report:
+            error = error_of(report)
+            if done.added or done.known:
+                error.args = (f"{error}; {done.added} are stored, {done.known} were there: import it once more",)
+            raise error
+        done.added, done.known = int(report["added"]), int(report["known"])
+        done.refused += [Problem(path, int(one["line"]), str(one["why"])) for one in report["refused"]]
+        if report["done"]:
+            return done
+    raise BackendError(
+        f"the import of {path} broke off: {done.added} are stored, {done.known} were there; import it once more, "
+        "what is stored is known by then"
+    )

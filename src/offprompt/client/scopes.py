@@ -1,0 +1,159 @@
+"""A scope of a memory that a server keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from offprompt.client._answers import records_of
+from offprompt.client._requests import Asking, Async, AsyncSending, Request, Sending, Sync, asked, id_headers, path_of
+from offprompt.client.memories import AsyncMemories, Memories
+from offprompt.client.slots import AsyncSlots, Slots
+from offprompt.errors import NotFoundError, ScopeError, UsageError
+from offprompt.records import Event, Recalled, Remembered, Scope
+from offprompt.records.slot import RESERVED_PREFIX
+from offprompt.records.values import checked_count
+
+EVENTS_PAGE = 1000
+
+
+class ScopeCalls:
+    """The calls of both faces; see `offprompt.service.offprompt.BoundScope`."""
+
+    _headers: Mapping[str, str]
+
+    @asked
+    def events(self, *, op: str | None = None, after: int = 0, limit: int = 1000) -> Asking[list[Event]]:
+        """The events of this scope and those below it, oldest first; never a value."""
+        if op is not None and not isinstance(op, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"op={op!r}: give the beginning of an operation's name, such as op='slot.write'")
+        checked_count("after", after)
+        checked_count("limit", limit)
+        found: list[Event] = []
+        while len(found) < limit:
+            most = min(EVENTS_PAGE, limit - len(found))
+            query = {"op": op, "after": after, "limit": most}
+            answer = yield Request("GET", path_of("v1", "events"), query=query, headers=self._headers)
+            page = records_of(answer["events"], Event)
+            found += page
+            if len(page) < most:
+                break
+            after = page[-1].seq
+        return found
+
+    @asked
+    def clear(self) -> Asking[dict[str, int]]:
+        """Remove this scope whole, with every scope below it: slots, memories, sessions, journals, bodies, ledgers."""
+        return dict((yield Request("POST", path_of("v1", "clear"), headers=self._headers)))
+
+
+class BoundScope(ScopeCalls, Sync):
+    """A scope of a server's memory: `write`, `read` are short for `slots.…`, `remember`, `recall` for `memories.…`."""
+
+    def __init__(self, transport: Sending, headers: Mapping[str, str], scope: Scope | None) -> None:
+        self._transport, self._headers, self._scope = transport, headers, scope
+        self.slots = Slots(transport, headers)
+        self.memories = Memories(transport, headers)
+        self.write = self.slots.write
+        self.read = self.slots.read
+
+    def __repr__(self) -> str:
+        return f"<scope {self._scope or 'of the key'}>"
+
+    @property
+    def scope(self) -> Scope:
+        """Whose memory; where no id was given the server is asked, once."""
+        if self._scope is None:
+            self._scope = records_of(
+                [self._transport.send(Request("GET", path_of("v1", "scope"), headers=self._headers))], Scope
+            )[0]
+        return self._scope
+
+    def remember(self, what: Any, **options: Any) -> list[Remembered]:
+        """Store texts or turns, found by meaning from now on; see `Memories.remember`."""
+        return self.memories.remember(what, **options)
+
+    def recall(self, query: Any, **options: Any) -> Recalled:
+        """The memories that answer a question, best first; see `Memories.recall`."""
+        return self.memories.recall(query, **options)
+
+    def forget(self, name: str, *, if_version: int | None = None) -> str:
+        """Hide a slot by its name, or a memory by its id (`m_…`); returns the name. `undo_s` seconds undoable.
+
+        Raises   NotFoundError if there is none; ConflictError if a slot's version differs.
+        """
+        if not is_memory(name):
+            return self.slots.forget(name, if_version=if_version)
+        if not self.memories.forget(name):
+            raise no_memory(name, self.scope)
+        return name
+
+    def narrow(self, *, user: str | None = None, agent: str | None = None, session: str | None = None) -> BoundScope:
+        """This scope with further ids.
+
+        Raises   ScopeError if an id is set to something else already.
+        """
+        scope = self.scope.narrow(user=user, agent=agent, session=session)
+        return BoundScope(self._transport, {**self._headers, **id_headers(None, scope)}, scope)
+
+
+class AsyncBoundScope(ScopeCalls, Async):
+    """`BoundScope` for `async` code: the same names, awaited."""
+
+    def __init__(self, transport: AsyncSending, headers: Mapping[str, str], scope: Scope | None) -> None:
+        self._transport, self._headers, self._scope = transport, headers, scope
+        self.slots = AsyncSlots(transport, headers)
+        self.memories = AsyncMemories(transport, headers)
+        self.write = self.slots.write
+        self.read = self.slots.read
+
+    def __repr__(self) -> str:
+        return f"<scope {self._scope or 'of the key'}>"
+
+    @property
+    def scope(self) -> Scope:
+        """Whose memory.
+
+        Raises   ScopeError where no id was given: then the server knows, by the key.
+        """
+        if self._scope is None:
+            raise ScopeError(
+                "no id was given, and the server says by the key whose memory it is; pass user=… to name it"
+            )
+        return self._scope
+
+    async def remember(self, what: Any, **options: Any) -> list[Remembered]:
+        """See `BoundScope.remember`."""
+        return await self.memories.remember(what, **options)
+
+    async def recall(self, query: Any, **options: Any) -> Recalled:
+        """See `BoundScope.recall`."""
+        return await self.memories.recall(query, **options)
+
+    async def forget(self, name: str, *, if_version: int | None = None) -> str:
+        """See `BoundScope.forget`."""
+        if not is_memory(name):
+            return await self.slots.forget(name, if_version=if_version)
+        if not await self.memories.forget(name):
+            raise no_memory(name, self._scope)
+        return name
+
+    def narrow(
+        self, *, user: str | None = None, agent: str | None = None, session: str | None = None
+    ) -> AsyncBoundScope:
+        """See `BoundScope.narrow`."""
+        scope = self.scope.narrow(user=user, agent=agent, session=session)
+        return AsyncBoundScope(self._transport, {**self._headers, **id_headers(None, scope)}, scope)
+
+
+def is_memory(name: object) -> bool:
+    """Whether a name is a memory's id."""
+    return isinstance(name, str) and name.startswith(RESERVED_PREFIX)
+
+
+def no_memory(name: str, scope: Scope | None) -> NotFoundError:
+    """That there is no such memory."""
+    where = f"scope {scope}" if scope is not None else "the key's scope"
+    return NotFoundError(
+        f"no memory {name[:40]!r} in {where}; find its id with recall or memories.list", name=name[:40]
+    )
