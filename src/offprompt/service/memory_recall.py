@@ -52,18 +52,24 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A recall as it was asked for; see `Memories.recall`."""
+    """A recall as it was asked for; see `Memories.recall`.
+
+    filters    as there, or compiled. today: what "last week" is counted from where that is not `as_of`, or now.
+    expired    what has expired and is not swept yet is found too. Cost then: O(memories), their texts analysed.
+    """
 
     query: str | Sequence[Mapping[str, Any]]
     top_k: int | None = None
     within: Within = "inherit"
-    filters: Mapping[str, Any] | None = None
+    filters: Mapping[str, Any] | Fits | None = None
     since: float | None = None
     until: float | None = None
     as_of: float | None = None
     kinds: tuple[MemoryKind, ...] = MEMORY_KINDS
     floor: float | None = None
     weights: Mapping[str, float] | None = None
+    today: float | None = None
+    expired: bool = False
 
 
 class Recaller:
@@ -80,11 +86,16 @@ class Recaller:
         checked_choice("within", asked.within, WITHIN)
         text = question_of(asked.query)
         query, degraded = self._query(text, asked)
-        fits = None if asked.filters is None else compile_filter(asked.filters)
+        fits = asked.filters if callable(asked.filters) else None
+        if fits is None and asked.filters is not None:
+            fits = compile_filter(asked.filters)
         now = self._kit.clock.now()
         if asked.as_of is not None and asked.as_of < now:
             past = self._past(asked)
             return _answer(past, _filtered(past, query, fits), degraded)
+        if asked.expired:
+            there = self._index([row for over in (False, True) for row in self._listed(asked.within, expired=over)])
+            return _answer(there, _filtered(there, query, fits), degraded)
         hits = None if fits is not None else words_of(self._kit, query, self.scope, asked.within)
         if hits is not None:
             best, query, more = best_of(self._kit, query, self.scope, asked.within, hits)
@@ -121,7 +132,7 @@ class Recaller:
         query = Query(
             text=text,
             vector=vector,
-            now=_given(asked.as_of, self._kit.clock.now()),
+            now=_given(asked.as_of, _given(asked.today, self._kit.clock.now())),
             as_of=asked.as_of,
             since=asked.since,
             until=asked.until,
@@ -136,10 +147,19 @@ class Recaller:
         """What was known at a time that is over, in an index of its own. Cost: O(memories), their texts analysed."""
         at = asked.as_of or 0.0
         states: tuple[MemoryState, ...] = ("live", "superseded", "archived")
-        rows = apply(self._kit.memories, ListMemories(MemoryQuery(self.scope, asked.within, states=states)))
+        rows = self._listed(asked.within, states)
         known = {row.memory_id: row for row in rows}
         there = [row for row in rows if row.created_at <= at and _held(row, at, known)]
-        return self._kit.index.of(self._kit.memories, there)
+        return self._index(there)
+
+    def _listed(
+        self, within: Within, states: tuple[MemoryState, ...] = ("live",), *, expired: bool = False
+    ) -> list[Memory]:
+        query = MemoryQuery(self.scope, within, states=states, expired=expired)
+        return apply(self._kit.memories, ListMemories(query))
+
+    def _index(self, rows: Sequence[Memory]) -> Searchable:
+        return self._kit.index.of(self._kit.memories, rows)
 
 
 def question_of(query: object) -> str:
