@@ -44,6 +44,7 @@ class Conversation:
     _by_id: dict[str, JournalEntry] = field(default_factory=dict[str, JournalEntry])
     _in_text: set[str] = field(default_factory=set[str])
     _arguments: dict[str, list[tuple[str, str]]] = field(default_factory=dict[str, list[tuple[str, str]]])
+    _told: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     _behind: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def add(self, entries: Iterable[JournalEntry]) -> None:
@@ -59,6 +60,7 @@ class Conversation:
                 for form in (entry.message, entry.resolved, *(entry.live or ())):
                     if form is not None:
                         known[self.shape.signature(dict(form))] = entry.key
+                self._add_told(entry)
                 if entry.resolved is not None:
                     self._add_arguments(entry, dict(entry.resolved))
             elif entry.kind == "answer":
@@ -69,6 +71,15 @@ class Conversation:
         for given, own in zip(self.shape.calls(resolved), self.shape.calls(sent), strict=True):
             if given.arguments != own.arguments:
                 self._arguments.setdefault(own.call_id, []).append((given.arguments, own.arguments))
+
+    def _add_told(self, entry: JournalEntry) -> None:
+        """What a reader was told who sees no memory calls: of all replies since the last message that was not ours."""
+        replies, parent = [entry], entry.parent
+        while (before := self.by_key.get(parent)) is not None and before.kind in ("answer", "assistant"):
+            replies += [before] if before.kind == "assistant" else []
+            parent = before.parent
+        told = self.shape.told([held_form(each) for each in reversed(replies)])
+        self._told.setdefault(parent, {}).setdefault(self.shape.signature(told), entry.key)
 
     def _add_answer(self, entry: JournalEntry) -> None:
         reply = self._asked_by.get(entry.parent, entry.parent)
@@ -121,7 +132,8 @@ class Conversation:
     def place(self, messages: Sequence[Message], at: float) -> list[Placed]:
         """Each incoming message with its entry, in order.
 
-        A repetition of our own calls and answers is left out; answers of ours that were left out are put back.
+        A repetition of our own calls and answers is left out; answers of ours that were left out are put back, and so
+        are memory calls, for a client that was told their turn without them.
         """
         placed: list[Placed] = []
         heard: set[str] = set()
@@ -138,7 +150,12 @@ class Conversation:
             if repeated and (signature or self._is_answer(message, kind)):
                 continue
             known = self._replies.get(parent, {}).get(signature) if signature else None
-            if known is not None:
+            told = self._told.get(parent, {}).get(signature) if signature and known is None else None
+            if told is not None:
+                *hidden, last = self.after(parent, told) or self.chain(told)
+                placed += [Placed(dict(each.message), each) for each in hidden]
+                each = Placed(dict(last.message), last)
+            elif known is not None:
                 each = Placed(message, self.given(self.by_key[known], message))
             else:
                 each = self._placed(message, kind, parent, turn, at, ours)
@@ -156,7 +173,7 @@ class Conversation:
     def _parted(self, message: Message, parent: str) -> list[Message]:
         """The message; in two where its first part alone is a reply that we know: what stood between was left out."""
         known = self._replies.get(parent, {})
-        if not known or self._signature(message) in known:
+        if not known or self._signature(message) in {**known, **self._told.get(parent, {})}:
             return [message]
         parted = self.shape.parted(message)
         return next(([first, rest] for first, rest in parted if self._signature(first) in known), [message])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from offprompt.errors import UsageError
-from offprompt.records import Message, Usage, as_dict, as_list, canonical
+from offprompt.records import MEMORY_ACTIONS, Message, Usage, as_dict, as_list, canonical
 from offprompt.wire._system import SYSTEM_ROLES, parted_system, with_head
 from offprompt.wire.payload import (
     checked,
@@ -21,6 +21,9 @@ from offprompt.wire.payload import (
     with_parts,
 )
 from offprompt.wire.shapes import REASONING, Call, Kind, Outgoing, Placement, RawReply, Result, TextMap, ToolSpec, Wire
+
+BETWEEN: Final = "\n\n"
+"""What stands between the texts of two replies that a reader gets as one."""
 
 KEPT: Final = ("role", "content", "tool_calls", "name", "refusal")
 THINKING_KEYS: Final = ("reasoning_details", "thinking_blocks")
@@ -209,10 +212,23 @@ class OpenAIChat:
             ),
         )
 
+    def told(self, messages: Sequence[Message]) -> Message:
+        """See `Shape`; an empty line stands between two texts."""
+        calls = [call for each in messages for call in as_list(each.get("tool_calls")) or [] if not _is_ours(call)]
+        text = BETWEEN.join(text for each in messages if (text := self.text(each)))
+        told: Message = {**messages[-1], "content": text if text or not calls else None}
+        told.pop("tool_calls", None)
+        return {**told, "tool_calls": calls} if calls else told
+
     def signature(self, message: Message) -> str:
         """See `Shape`."""
         calls = [[call.call_id, call.name, loaded(call.arguments)] for call in self.calls(message)]
         return canonical(["assistant", comparable(self.text(message)), calls])
+
+
+def _is_ours(call: Any) -> bool:
+    function = as_dict((as_dict(call) or {}).get("function")) or {}
+    return function.get("name") in MEMORY_ACTIONS
 
 
 def _check(message: Message) -> None:

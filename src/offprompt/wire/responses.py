@@ -197,6 +197,12 @@ class OpenAIResponses:
             ),
         )
 
+    def told(self, messages: Sequence[Message]) -> Message:
+        """See `Shape`; the items of one stand behind those of the other."""
+        items = [item for each in messages for item in _items(each)]
+        shown = [each for each in items if not is_call(each) or each.get("name") not in MEMORY_ACTIONS]
+        return {**messages[-1], OUTPUT: shown}
+
     def signature(self, message: Message) -> str:
         """See `Shape`."""
         calls = [[call.call_id, call.name, loaded(call.arguments)] for call in self.calls(message)]

@@ -164,6 +164,10 @@ class Shape(Protocol):
         """
         ...
 
+    def told(self, messages: Sequence[Message]) -> Message:
+        """Assistant messages of one answer as one: what its reader saw of them, without calls of our own tools."""
+        ...
+
     def signature(self, message: Message) -> str:
         """What makes two assistant messages the same: role, texts and calls, whatever optional fields say."""
         ...
