@@ -21,7 +21,9 @@ from offprompt.cli import (
     copying,
     demo,
     lists,
+    mcp,
     memories,
+    serve,
     slots,
     streams,
     trace,
@@ -83,7 +85,7 @@ def options(
 slots.mount(app)
 memories.mount(app)
 command(app, "replay")(replay)
-for family in (chat, batch, audit, trace, demo, lists, care, copying, consolidate, worker, bench):
+for family in (chat, batch, audit, trace, demo, lists, care, copying, consolidate, worker, serve, bench, mcp):
     family.mount(app)
 
 

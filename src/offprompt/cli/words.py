@@ -30,6 +30,7 @@ CHINESE: Final = {
     "is back": "已恢复",
     "erased for good": "已彻底删除",
     "nothing here": "没有内容",
+    "listening on": "正在监听",
     "tool": "工具",
     "argument": "参数",
     "host": "主机",

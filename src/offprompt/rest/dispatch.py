@@ -5,35 +5,37 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from typing import Any, Final, Protocol, TypeAlias, get_args, get_origin, get_type_hints
-from urllib.parse import parse_qsl
-
-import msgspec
+from typing import Any, Final, Protocol, TypeAlias
 
 from offprompt.errors import OffpromptError
 from offprompt.records.access import Identity
-from offprompt.rest.endpoint import Answer, Call, Endpoint, Headers, Lines, Shape
-from offprompt.rest.problems import MEDIA_TYPE, RequestError, problem_of, unexpected
+from offprompt.rest.answering import Reply, Send, problem_reply, refused, rendered, send_reply
+from offprompt.rest.endpoint import Call, Endpoint, Headers, LinesOf
+from offprompt.rest.problems import RequestError, unexpected
+from offprompt.rest.reading import (
+    BodyReader,
+    LinesReader,
+    QueryReader,
+    Receive,
+    check_types,
+    read_body,
+    read_headers,
+)
 from offprompt.rest.router import Router
 from offprompt.service.offprompt import Offprompt
 
 AsgiScope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Reply: TypeAlias = tuple[int, Mapping[str, str], bytes | Iterator[bytes]]
 
-JSON: Final = "application/json"
-LINES: Final = "application/x-ndjson"
-MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 THREADS: Final = 32
+STREAMS: Final = 8
+"""Bodies that are read as lines at a time: each of them holds a thread for as long as its client sends."""
+READS_LINES: Final = "offprompt.reads_lines"
 LOG: Final = logging.getLogger("offprompt.rest")
 NOBODY: Final = Identity(roles=frozenset())
 """Who asks where no key is asked for."""
-
-_encode: Final = msgspec.json.Encoder().encode
 
 
 class Identify(Protocol):
@@ -45,158 +47,114 @@ class Identify(Protocol):
 
 
 class Dispatch:
-    """The ASGI application. memory: the store it serves. identify: who asks."""
+    """The ASGI application. memory: the store it serves. identify: who asks.
+
+    running      requests that are not answered to the end yet.
+    is_draining  no more are taken: `/health` alone is answered.
+    """
 
     def __init__(self, memory: Offprompt, endpoints: Sequence[Endpoint], identify: Identify) -> None:
         self._memory, self._identify = memory, identify
+        self.endpoints = tuple(endpoints)
         self._router = Router(endpoints)
-        self._queries = {each.name: _QueryReader(each.query) for each in endpoints if each.query is not None}
-        self._bodies = {each.name: msgspec.json.Decoder(each.body) for each in endpoints if each.body is not None}
+        self._queries = {each.name: QueryReader(each.query) for each in endpoints if each.query is not None}
+        self._bodies = {
+            each.name: BodyReader(each.body)
+            for each in endpoints
+            if each.body is not None and not isinstance(each.body, LinesOf)
+        }
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="offprompt-rest")
+        self._streams = ThreadPoolExecutor(STREAMS, thread_name_prefix="offprompt-lines")
+        self._streaming = 0
+        self.running = 0
+        self.is_draining = False
+
+    def drain(self) -> None:
+        """Take no more requests."""
+        self.is_draining = True
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request; anything else that the server asks for is refused."""
         if scope["type"] == "lifespan":
-            await _lifespan(receive, send, self._threads)
+            await self._live(receive, send)
             return
+        self.running += 1
         try:
-            reply = await self._answered(scope, receive)
+            reply = await self._replied(scope, receive)
+            scope["offprompt.problem"] = reply.code
+            threads = self._streams if scope.get(READS_LINES) else self._threads
+            await send_reply(send, reply, is_head=scope["method"] == "HEAD", threads=threads)
+        except Exception:  # behind the first piece of a stream there is no status to say it with
+            LOG.exception("%s %s", scope["method"], scope.get("offprompt.endpoint", "?"))
+        finally:
+            self.running -= 1
+            self._streaming -= scope.get(READS_LINES, 0)
+
+    async def _replied(self, scope: AsgiScope, receive: Receive) -> Reply:
+        try:
+            return await self._answered(scope, receive)
         except OffpromptError as exc:
-            problem, headers = problem_of(exc)
-            reply = problem.status, {"content-type": MEDIA_TYPE, **headers}, _encode(problem)
+            return refused(exc)
         except Exception:
             LOG.exception("%s %s", scope["method"], scope.get("offprompt.endpoint", "?"))
-            reply = 500, {"content-type": MEDIA_TYPE}, _encode(unexpected())
-        await _sent(send, reply, is_head=scope["method"] == "HEAD", threads=self._threads)
+            return problem_reply(unexpected())
 
     async def _answered(self, scope: AsgiScope, receive: Receive) -> Reply:
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         method: str = scope["method"]
         raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
+        if method == "OPTIONS":
+            return Reply(HTTPStatus.NO_CONTENT, {"allow": ", ".join(self._router.methods(raw_path))}, b"")
         endpoint, path = self._router.find(method, raw_path)
         scope["offprompt.endpoint"] = endpoint.name
-        has_body = endpoint.body is not None
+        if self.is_draining and endpoint.name != "health":
+            raise RequestError(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "the server is stopping; ask again soon, or another one",
+                {"connection": "close", "retry-after": "1"},
+            )
+        headers = read_headers(scope["headers"])
         identity = NOBODY
         if endpoint.role is not None:
-            identity = scope["offprompt.identity"] = self._identify(method, headers, has_body=has_body)
+            identity = self._identify(method, headers, has_body=endpoint.body is not None)
+            scope["offprompt.identity"] = identity
+        check_types(endpoint, headers)
         call = Call(self._memory, identity, endpoint, headers, path)
         if endpoint.query is not None:
             call.query = self._queries[endpoint.name].read(scope["query_string"])
         elif scope["query_string"]:
             raise RequestError(HTTPStatus.BAD_REQUEST, f"{endpoint.path} takes no query; leave it out")
-        if has_body:
-            call.body = self._decoded(endpoint, await _body(receive, headers))
-        return await self._done(call)
+        if isinstance(endpoint.body, LinesOf):
+            self._begin_stream(scope)
+            call.body = LinesReader(endpoint.body.kind, receive, asyncio.get_running_loop())
+            return await self._in_thread(self._streams, lambda: rendered(endpoint, endpoint.run(call)))
+        body = await read_body(receive, headers) if endpoint.body is not None else b""
+        return await self._in_thread(self._threads, lambda: self._done(call, body))
 
-    def _decoded(self, endpoint: Endpoint, body: bytes) -> object:
-        try:
-            return self._bodies[endpoint.name].decode(body)
-        except msgspec.ValidationError as exc:
+    def _done(self, call: Call, body: bytes) -> Reply:
+        """Run the endpoint's function, in a worker thread."""
+        if call.endpoint.body is not None:
+            call.body = self._bodies[call.endpoint.name].read(body)
+        return rendered(call.endpoint, call.endpoint.run(call))
+
+    def _begin_stream(self, scope: AsgiScope) -> None:
+        if self._streaming >= STREAMS:
             raise RequestError(
-                HTTPStatus.UNPROCESSABLE_ENTITY, f"the body does not fit: {exc}; see /openapi.json"
-            ) from exc
-        except (msgspec.DecodeError, RecursionError) as exc:
-            raise RequestError(
-                HTTPStatus.BAD_REQUEST, f"the body is not JSON: {exc}; send application/json in UTF-8"
-            ) from exc
-
-    async def _done(self, call: Call) -> Reply:
-        """Run the endpoint's function in a thread, and render what it returns."""
-        context, run = contextvars.copy_context(), call.endpoint.run
-        done = await asyncio.get_running_loop().run_in_executor(self._threads, lambda: context.run(run, call))
-        if isinstance(done, Lines):
-            return call.endpoint.status, {"content-type": LINES}, (_encode(one) + b"\n" for one in done.documents)
-        answer = done if isinstance(done, Answer) else Answer(done)
-        headers = dict(answer.headers)
-        if answer.version:
-            headers["etag"] = f'"{answer.version}"'
-        status = answer.status or call.endpoint.status
-        if status == HTTPStatus.NO_CONTENT:
-            return status, headers, b""
-        if isinstance(answer.content, bytes):
-            return status, headers, answer.content
-        return status, {"content-type": JSON, **headers}, _encode(answer.content)
-
-
-class _QueryReader:
-    """Reads a query string into a shape; a field that is a list may be given several times."""
-
-    def __init__(self, shape: type[Shape]) -> None:
-        self._shape = shape
-        hints = get_type_hints(shape)
-        self._lists = {
-            name
-            for name, hint in hints.items()
-            if any(get_origin(one) in (list, tuple) for one in (hint, *get_args(hint)))
-        }
-
-    def read(self, query: bytes) -> Shape:
-        """The query as the shape.
-
-        Raises   RequestError if it does not fit, or names one twice that stands once.
-        """
-        try:
-            pairs = parse_qsl(
-                query.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query), errors="strict"
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"{STREAMS} streams are read at a time, and so many are; send it again soon",
+                {"retry-after": "1"},
             )
-        except ValueError as exc:
-            raise RequestError(HTTPStatus.BAD_REQUEST, "the query is not percent-encoded UTF-8; encode it so") from exc
-        given: dict[str, Any] = {}
-        for name, value in pairs:
-            if name in self._lists:
-                given.setdefault(name, []).append(value)
-            elif name in given:
-                raise RequestError(HTTPStatus.BAD_REQUEST, f"the query says {name[:40]!r} twice; say it once")
-            else:
-                given[name] = value
-        try:
-            return msgspec.convert(given, self._shape, strict=False)
-        except msgspec.ValidationError as exc:
-            raise RequestError(HTTPStatus.BAD_REQUEST, f"the query does not fit: {exc}; see /openapi.json") from exc
+        self._streaming += 1
+        scope[READS_LINES] = 1
 
+    async def _in_thread(self, threads: ThreadPoolExecutor, work: Callable[[], Reply]) -> Reply:
+        context = contextvars.copy_context()
+        return await asyncio.get_running_loop().run_in_executor(threads, context.run, work)
 
-async def _body(receive: Receive, headers: Headers) -> bytes:
-    """The request's body, at most MAX_BODY_BYTES."""
-    if int(headers.get("content-length", "0")) > MAX_BODY_BYTES:
-        raise _too_large()
-    parts, size = list[bytes](), 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise RequestError(HTTPStatus.BAD_REQUEST, "the request broke off; send it again")
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > MAX_BODY_BYTES:
-            raise _too_large()
-        if not message.get("more_body", False):
-            return b"".join(parts)
-
-
-def _too_large() -> RequestError:
-    return RequestError(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"the body has more than {MAX_BODY_BYTES:,} bytes; send less at once, or import it as lines",
-    )
-
-
-async def _sent(send: Send, reply: Reply, *, is_head: bool, threads: ThreadPoolExecutor) -> None:
-    status, headers, body = reply
-    given = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-    if isinstance(body, bytes):
-        given.append((b"content-length", str(len(body)).encode()))
-        await send({"type": "http.response.start", "status": status, "headers": given})
-        await send({"type": "http.response.body", "body": b"" if is_head else body})
-        return
-    await send({"type": "http.response.start", "status": status, "headers": given})
-    loop = asyncio.get_running_loop()
-    while (line := await loop.run_in_executor(threads, next, body, None)) is not None:
-        await send({"type": "http.response.body", "body": line, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
-
-
-async def _lifespan(receive: Receive, send: Send, threads: ThreadPoolExecutor) -> None:
-    await receive()
-    await send({"type": "lifespan.startup.complete"})
-    await receive()
-    threads.shutdown()
-    await send({"type": "lifespan.shutdown.complete"})
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Start and end with the server. Threads that are still at work then are left to the process's end."""
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        for threads in (self._threads, self._streams):
+            threads.shutdown(wait=False, cancel_futures=True)
+        await send({"type": "lifespan.shutdown.complete"})

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
 
 from offprompt.errors import UsageError
 from offprompt.records.access import Identity, Role
-from offprompt.service.access import scope_for
+from offprompt.service.access import actor_for, scope_for
 from offprompt.service.offprompt import BoundScope, Offprompt
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Headers: TypeAlias = Mapping[str, str]
 """Header values by name in small letters."""
+
+JSON: Final = "application/json"
+LINES: Final = "application/x-ndjson"
 
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, omit_defaults=True):
@@ -63,6 +66,7 @@ class Call:
             agent=scope.agent,
             session=scope.session,
             shared=scope.shared,
+            actor=actor_for(self.identity, scope.user),
         )
 
 
@@ -78,9 +82,24 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """An answer of any length: one JSON document a line, written as they come."""
+    """An answer of any length: one JSON document a line, written as they come; `msgspec.Raw` stands as it is.
+
+    is_live   each is sent at once; else several together.
+    Errors    before the first one they are problems as everywhere; later the answer breaks off, which clients see.
+    """
 
     documents: Iterable[object]
+    is_live: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LinesOf:
+    """A body of any length: one JSON document of this kind a line; with `bytes` each line as it is, unread.
+
+    `call.body` is an iterable over them, which waits for the client: `run` reads it while it comes.
+    """
+
+    kind: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +123,8 @@ class Endpoint:
 
     name     unique, the operationId. run: in a worker thread; returns content for `answer`, an Answer, or Lines.
     role     what the key must have; None: no key is asked for.
-    body     None: none is read. lines: the body is a stream of lines, which `run` reads as an iterable.
+    body     the type of a JSON document; LinesOf: a stream of lines; None: none is read.
+    answer   the type of a JSON document; LinesOf: a stream of lines; None: nothing, or what `media_type` says.
     """
 
     method: Method
@@ -120,6 +140,12 @@ class Endpoint:
     status: int = 200
     is_scoped: bool = True
     example: Example = Example()
+    media_type: str = ""
+
+    @property
+    def answers(self) -> str:
+        """The media type of its answer."""
+        return self.media_type or (LINES if isinstance(self.answer, LinesOf) else JSON)
 
 
 def decoded(name: str, value: str) -> str:

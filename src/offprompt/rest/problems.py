@@ -111,6 +111,20 @@ def problem_of(error: OffpromptError) -> tuple[Problem, dict[str, str]]:
     )
 
 
+def plain_refusal(status: int, detail: str) -> bytes:
+    """A whole answer for what never became a request; the connection ends with it."""
+    problem = Problem(
+        type="/docs/errors#UsageError",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        code="UsageError",
+    )
+    body = msgspec.json.encode(problem)
+    head = f"HTTP/1.1 {status} {problem.title}\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
+    return f"{head}connection: close\r\n\r\n".encode("ascii") + body
+
+
 def unexpected() -> Problem:
     """What is said of an error that nobody raised on purpose: not its text, which may hold anything."""
     return Problem(

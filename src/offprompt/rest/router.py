@@ -21,6 +21,11 @@ class _Node:
     children: dict[str, _Node] = field(default_factory=dict[str, "_Node"])
     methods: dict[str, Endpoint] = field(default_factory=dict[str, Endpoint])
 
+    @property
+    def allowed(self) -> list[str]:
+        """Its methods, with those that every path has."""
+        return sorted({*self.methods, "OPTIONS", *(["HEAD"] if "GET" in self.methods else [])})
+
 
 class Router:
     """All endpoints by path. Cost: O(segments of the path)."""
@@ -41,15 +46,10 @@ class Router:
 
         Raises   RequestError 404 if there is no such path, 405 with Allow if it has other methods.
         """
-        segments = raw_path.split("/")
-        node, values = self._walk(self._root, segments, 0, [])
-        if node is None:
-            raise RequestError(
-                HTTPStatus.NOT_FOUND, f"no route {raw_path[:80]!r} here; /openapi.json lists what there is"
-            )
+        node, values = self._node(raw_path)
         endpoint = node.methods.get("GET" if method == "HEAD" else method)
         if endpoint is None:
-            allowed = ", ".join(sorted(node.methods))
+            allowed = ", ".join(node.allowed)
             raise RequestError(
                 HTTPStatus.METHOD_NOT_ALLOWED,
                 f"{method[:20]} is not among the methods of {raw_path[:80]!r}: {allowed}",
@@ -57,6 +57,21 @@ class Router:
             )
         names = [part[1:-1] for part in endpoint.path.split("/") if part.startswith("{")]
         return endpoint, dict(zip(names, map(_decoded, values), strict=True))
+
+    def methods(self, raw_path: str) -> list[str]:
+        """The methods that the path has.
+
+        Raises   RequestError 404 if there is no such path.
+        """
+        return self._node(raw_path)[0].allowed
+
+    def _node(self, raw_path: str) -> tuple[_Node, list[str]]:
+        node, values = self._walk(self._root, raw_path.split("/"), 0, [])
+        if node is None:
+            raise RequestError(
+                HTTPStatus.NOT_FOUND, f"no route {raw_path[:80]!r} here; /openapi.json lists what there is"
+            )
+        return node, values
 
     def _walk(self, node: _Node, segments: list[str], at: int, values: list[str]) -> tuple[_Node | None, list[str]]:
         if at == len(segments):

@@ -1,0 +1,261 @@
+"""Reading: what a request says, checked before anything is done: headers, query, body, lines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final, TypeAlias, get_args, get_origin, get_type_hints
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from offprompt.rest.endpoint import JSON, LINES, Endpoint, Headers, LinesOf, Shape
+from offprompt.rest.problems import RequestError
+
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+MAX_BODY_BYTES: Final = 8 * 1024 * 1024
+MAX_LINE_BYTES: Final = 8 * 1024 * 1024
+MAX_DEPTH: Final = 100
+BODY_S: Final = 60.0
+"""Seconds for a whole body; of a stream of lines for each piece of it."""
+
+ONCE: Final = frozenset({"authorization", "content-type", "host", "idempotency-key"})
+"""Headers that stand once, with those of ours: two of them are one too many to know what is meant."""
+
+_OPENING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+_STRING: Final = ord('"')
+
+
+def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> Headers:
+    """The headers by name in small letters; what stands several times as one list.
+
+    Raises   RequestError for one that may stand once only.
+    """
+    found: dict[str, str] = {}
+    for raw_name, raw_value in raw:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        if name not in found:
+            found[name] = value
+        elif name in ONCE or name.startswith("offprompt-"):
+            raise RequestError(HTTPStatus.BAD_REQUEST, f"the header {name} stands there twice; send it once")
+        else:
+            found[name] += f", {value}"
+    return found
+
+
+def check_types(endpoint: Endpoint, headers: Headers) -> None:
+    """Nothing, if the body is of the type that the endpoint reads, and what it answers is wanted.
+
+    Raises   RequestError 415 or 406.
+    """
+    if endpoint.body is not None:
+        wanted = LINES if isinstance(endpoint.body, LinesOf) else JSON
+        given = headers.get("content-type", "")
+        kind, _, rest = given.partition(";")
+        charset = rest.replace(" ", "").replace('"', "").lower()
+        if kind.strip().lower() != wanted or charset not in ("", "charset=utf-8"):
+            said = f"Content-Type: {given[:60]}" if given else "no Content-Type"
+            raise RequestError(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"{said}: this is read as {wanted} in UTF-8; say so, and send that"
+            )
+        if headers.get("content-encoding", "identity").lower() != "identity":
+            raise RequestError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a packed body is not read; send it as it is")
+    accept = headers.get("accept")
+    if accept is not None and not _is_wanted(accept, endpoint.answers):
+        raise RequestError(
+            HTTPStatus.NOT_ACCEPTABLE,
+            f"Accept: {accept[:60]}: the answer is {endpoint.answers}; accept that, or leave Accept out",
+        )
+
+
+def _is_wanted(accept: str, kind: str) -> bool:
+    """Whether the list of an Accept header has the type; q=0 takes it out."""
+    wanted = {"*/*", f"{kind.partition('/')[0]}/*", kind}
+    for one in accept.lower().split(","):
+        name, *options = (part.strip() for part in one.split(";"))
+        if name in wanted and not any(re.fullmatch(r"q=0(\.0*)?", option) for option in options):
+            return True
+    return False
+
+
+class QueryReader:
+    """Reads a query string into a shape; a field that is a list may be given several times."""
+
+    def __init__(self, shape: type[Shape]) -> None:
+        self._shape = shape
+        hints = get_type_hints(shape)
+        self._lists = {
+            name
+            for name, hint in hints.items()
+            if any(get_origin(one) in (list, tuple) for one in (hint, *get_args(hint)))
+        }
+
+    def read(self, query: bytes) -> Shape:
+        """The query as the shape.
+
+        Raises   RequestError if it does not fit, or names one twice that stands once.
+        """
+        try:
+            pairs = parse_qsl(
+                query.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query), errors="strict"
+            )
+        except ValueError as exc:
+            raise RequestError(HTTPStatus.BAD_REQUEST, "the query is not percent-encoded UTF-8; encode it so") from exc
+        given: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in self._lists:
+                given.setdefault(name, []).append(value)
+            elif name in given:
+                raise RequestError(HTTPStatus.BAD_REQUEST, f"the query says {name[:40]!r} twice; say it once")
+            else:
+                given[name] = value
+        try:
+            return msgspec.convert(given, self._shape, strict=False)
+        except msgspec.ValidationError as exc:
+            raise RequestError(HTTPStatus.BAD_REQUEST, f"the query does not fit: {exc}; see /openapi.json") from exc
+
+
+class BodyReader:
+    """Reads JSON into the type of an endpoint's body."""
+
+    def __init__(self, kind: Any) -> None:
+        self._decode = msgspec.json.Decoder(kind).decode
+
+    def read(self, body: bytes, what: str = "the body") -> Any:
+        """The body as the type.
+
+        Raises   RequestError 400 if it is no JSON, has a member twice or is nested too deeply; 422 if it does not fit.
+        """
+        try:
+            found = self._decode(body)
+            check_members(body, what)
+        except msgspec.ValidationError as exc:
+            raise RequestError(
+                HTTPStatus.UNPROCESSABLE_ENTITY, f"{what} does not fit: {exc}; see /openapi.json"
+            ) from exc
+        except RecursionError as exc:
+            raise _too_deep(what) from exc
+        except ValueError as exc:
+            if isinstance(exc, RequestError):
+                raise
+            why = "it is not UTF-8" if isinstance(exc, UnicodeError) else str(exc)
+            raise RequestError(HTTPStatus.BAD_REQUEST, f"{what} is not JSON: {why}; send JSON in UTF-8") from exc
+        return found
+
+
+def check_members(body: bytes, what: str) -> None:
+    """Nothing, if no object in the JSON has a member twice, and nothing is nested deeper than MAX_DEPTH.
+
+    Of two members of one name a reader takes the first and another one the last: what one checks the other may not see.
+
+    Raises   RequestError.
+    """
+
+    def pairs(members: list[tuple[str, object]]) -> None:
+        if len(members) != len({name for name, _ in members}):
+            raise RequestError(HTTPStatus.BAD_REQUEST, f"{what} has an object with a member twice; send each once")
+
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH:
+        depth = 0
+        for found in _OPENING.finditer(body):
+            first = body[found.start()]
+            if first != _STRING:
+                depth += 1 if first in b"[{" else -1
+                if depth > MAX_DEPTH:
+                    raise _too_deep(what)
+    json.loads(body, object_pairs_hook=pairs)
+
+
+def _too_deep(what: str) -> RequestError:
+    return RequestError(
+        HTTPStatus.BAD_REQUEST, f"{what} is nested deeper than {MAX_DEPTH} levels; send it flatter, or as text"
+    )
+
+
+async def read_body(receive: Receive, headers: Headers) -> bytes:
+    """The request's body.
+
+    Raises   RequestError 413 above MAX_BODY_BYTES, as soon as it is known; 408 if it does not come.
+    """
+    if int(headers.get("content-length", "0")) > MAX_BODY_BYTES:
+        raise _too_large()
+    parts, size = list[bytes](), 0
+    try:
+        async with asyncio.timeout(BODY_S):
+            while True:
+                part, has_more = await _part(receive)
+                size += len(part)
+                if size > MAX_BODY_BYTES:
+                    raise _too_large()
+                parts.append(part)
+                if not has_more:
+                    return b"".join(parts)
+    except TimeoutError as exc:
+        raise _too_slow() from exc
+
+
+class LinesReader:
+    """A body that is a stream of lines, read in a worker thread as it is asked for: one piece is in memory at a time.
+
+    is_at_end   whether all of it was read.
+    """
+
+    def __init__(self, kind: Any, receive: Receive, loop: asyncio.AbstractEventLoop) -> None:
+        self._reader = BodyReader(kind) if kind is not bytes else None
+        self._receive, self._loop = receive, loop
+        self.is_at_end = False
+
+    def __iter__(self) -> Iterator[Any]:
+        """Each line as the kind; empty ones are left out.
+
+        Raises   RequestError 408 if nothing comes for BODY_S seconds, 413 for a line over MAX_LINE_BYTES, 400 or 422
+                 for one that is not what it should be, with its number.
+        """
+        number, rest = 0, b""
+        while not self.is_at_end:
+            try:
+                part, has_more = asyncio.run_coroutine_threadsafe(self._next(), self._loop).result()
+            except TimeoutError as exc:
+                raise _too_slow() from exc
+            self.is_at_end = not has_more
+            *lines, rest = (rest + part).split(b"\n")
+            if len(rest) > MAX_LINE_BYTES:
+                raise RequestError(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                    f"line {number + 1 + len(lines)} is over {MAX_LINE_BYTES:,} bytes",
+                )
+            for line in lines if has_more else [*lines, rest]:
+                number += 1
+                if line.strip():
+                    yield line if self._reader is None else self._reader.read(line, f"line {number}")
+
+    async def _next(self) -> tuple[bytes, bool]:
+        async with asyncio.timeout(BODY_S):
+            return await _part(self._receive)
+
+
+async def _part(receive: Receive) -> tuple[bytes, bool]:
+    """The next piece of a body, and whether there are more."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise RequestError(HTTPStatus.BAD_REQUEST, "the request broke off; send it again")
+    return message.get("body", b""), message.get("more_body", False)
+
+
+def _too_large() -> RequestError:
+    return RequestError(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"the body has more than {MAX_BODY_BYTES:,} bytes; send less at once, or import it as lines",
+    )
+
+
+def _too_slow() -> RequestError:
+    return RequestError(
+        HTTPStatus.REQUEST_TIMEOUT,
+        f"the body did not come within {BODY_S:g} s; send it at once",
+        {"connection": "close"},
+    )
