@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from offprompt.rest import health, mem, slots
+from offprompt.rest import health, mem, sessions, slots
 from offprompt.rest.dispatch import Dispatch, Identify
 from offprompt.rest.endpoint import Call, Endpoint
 from offprompt.rest.openapi import openapi
@@ -20,6 +20,7 @@ def document(call: Call) -> dict[str, Any]:
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *mem.ENDPOINTS,
     *slots.ENDPOINTS,
+    *sessions.ENDPOINTS,
     *health.ENDPOINTS,
     Endpoint("GET", "/openapi.json", "openapi", document, "This document.", "health", role=None, is_scoped=False),
 )

@@ -53,6 +53,7 @@ class StreamReader:
     (a handle that nothing stands for yet, a call of the client's tools, whose arguments see what the reply itself
     saves) waits for the reply's end: then the actions have run, and the same chunks go through again.
 
+    wire     the form of its chunks.
     before   how handles are looked up while chunks come. absorb: reads the whole reply, and says how its handles were
              looked up.
     """
@@ -63,7 +64,7 @@ class StreamReader:
         before: Lookups,
         absorb: Callable[[object], tuple[Reply, Lookups]],
     ) -> None:
-        self._wire: Wire = wire
+        self.wire: Wire = wire
         self.absorb = absorb
         self.before = before
         self._chunks: list[object] = []
@@ -85,7 +86,7 @@ class StreamReader:
         self.reply, after = self.absorb(self._stream.assembled())
         if self._waits_from is None:
             return rest
-        stream = ReplyStream(self._wire, _filters(after))
+        stream = ReplyStream(self.wire, _filters(after))
         out = [stream.feed(chunk) for chunk in self._chunks][self._waits_from :]
         return [*(each for chunk in out for each in chunk), *stream.finish()]
 
