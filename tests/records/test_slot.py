@@ -6,6 +6,8 @@ import unicodedata
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from offprompt.errors import NameInvalidError
 from offprompt.records import Policy, PutSlot, Scope, Slot, SlotVersion, clean_name, fold_name
@@ -55,3 +57,19 @@ def test_repr_tells_the_rest() -> None:
     shown = repr(slot("when_asked", "Paris"))
     assert shown.startswith("Slot(scope=Scope(")
     assert all(part in shown for part in ("name='密码'", "value='Paris'", "version=1", "policy='when_asked'"))
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=0x7F)))
+def test_a_plain_name_folds_as_any_other(name: str) -> None:
+    assert fold_name(name) == unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+@given(st.text(alphabet="aM_m-.9 é", max_size=70))
+def test_a_plain_name_is_checked_as_any_other(name: str) -> None:
+    fits = 1 <= len(name) <= 64 and " " not in name and name[0] != "." and not name.lower().startswith("m_")
+    try:
+        assert clean_name(name) == name
+    except NameInvalidError:
+        assert not fits
+    else:
+        assert fits

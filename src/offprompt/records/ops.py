@@ -68,12 +68,23 @@ class PutSlot(SlotOp[Slot]):
 
 @dataclass(frozen=True, slots=True)
 class GetSlot(SlotOp[Slot | None]):
-    """The live slot of that name in exactly that scope, or None. `touch`: count the use and slide the life."""
+    """The live slot of that name in exactly that scope, or None. `touch`: count the use and slide the life.
+
+    within      `inherit`: in the scopes that the scope inherits, the most specific first.
+    forgotten   the hidden slot that an undo could bring back, instead of the live one; its value is None.
+    """
 
     scope: Scope
     name: str
     touch: bool = False
     actor: str = "app"
+    within: Literal["exact", "inherit"] = "exact"
+    forgotten: bool = False
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """Where it looks, in that order."""
+        return self.scope.inherited() if self.within == "inherit" else (self.scope,)
 
 
 @dataclass(frozen=True, slots=True)

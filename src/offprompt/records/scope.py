@@ -94,8 +94,7 @@ class Scope:
     @classmethod
     def from_key(cls, key: tuple[str, str, str, str]) -> Scope:
         """The scope of a stored key."""
-        app, user, agent, session = key
-        return cls(app, user or None, agent or None, session or None, shared=not (user or agent or session))
+        return _of_key(key)
 
     def narrow(self, *, user: str | None = None, agent: str | None = None, session: str | None = None) -> Scope:
         """This scope with further ids; an id that is set already must be the same.
@@ -116,14 +115,7 @@ class Scope:
 
     def inherited(self) -> tuple[Scope, ...]:
         """The scopes whose records this one finds, most specific first: all subsets of its ids, shared last."""
-        ids = {kind: getattr(self, kind) for kind in SCOPE_IDS if getattr(self, kind) is not None}
-        subsets = [
-            Scope(self.app, **{kind: ids[kind] for kind in chosen})
-            for size in range(len(ids), 0, -1)
-            for chosen in combinations(ids, size)
-        ]
-        subsets.sort(key=lambda scope: scope.session is None)
-        return (*subsets, Scope(self.app, shared=True))
+        return _inherited(self)
 
     def holds(self, other: Scope) -> bool:
         """Whether `other` has all of this scope's ids: it lies in this scope's subtree."""
@@ -136,3 +128,21 @@ class Scope:
         if self.app != "default":
             parts.insert(0, f"app={self.app}")
         return " ".join(parts) if parts else "shared"
+
+
+@lru_cache(maxsize=1024)
+def _of_key(key: tuple[str, str, str, str]) -> Scope:
+    app, user, agent, session = key
+    return Scope(app, user or None, agent or None, session or None, shared=not (user or agent or session))
+
+
+@lru_cache(maxsize=1024)
+def _inherited(scope: Scope) -> tuple[Scope, ...]:
+    ids = {kind: getattr(scope, kind) for kind in SCOPE_IDS if getattr(scope, kind) is not None}
+    subsets = [
+        Scope(scope.app, **{kind: ids[kind] for kind in chosen})
+        for size in range(len(ids), 0, -1)
+        for chosen in combinations(ids, size)
+    ]
+    subsets.sort(key=lambda one: one.session is None)
+    return (*subsets, Scope(scope.app, shared=True))

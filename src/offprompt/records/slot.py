@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -27,6 +28,9 @@ RULES: Final = "rules"
 
 MAX_NAME_CHARS: Final = 64
 RESERVED_PREFIX: Final = "m_"
+_PLAIN_NAME: Final = re.compile(r"(?![mM]_)[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}")
+"""Names that need no closer look."""
+
 # Letters and marks that show nothing: the Hangul fillers, joiners, Khmer inherent vowels, variation selectors.
 _INVISIBLE: Final = frozenset(
     map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)))
@@ -54,6 +58,8 @@ def clean_name(name: object) -> str:
     """
     if not isinstance(name, str):
         raise NameInvalidError(str(name), "is not text", "pass a str")
+    if (plain := _PLAIN_NAME.fullmatch(name)) is not None:
+        return plain[0]
     text = unicodedata.normalize("NFC", name)
     if not 1 <= len(text) <= MAX_NAME_CHARS:
         raise NameInvalidError(text[:80], f"has {len(text)} characters", f"use 1 to {MAX_NAME_CHARS}")
@@ -71,6 +77,8 @@ def clean_name(name: object) -> str:
 
 def fold_name(name: str) -> str:
     """The form in which slot names are unique: NFKC, case folded, NFKC again."""
+    if name.isascii():
+        return name.lower()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
@@ -139,6 +147,36 @@ class Slot:
 
     def __repr__(self) -> str:
         return masked_repr(self)
+
+    def used(self, uses: int, used_at: float | None, expires_at: float | None) -> Slot:
+        """This slot with another count of uses, and another life. As `dataclasses.replace`, which takes longer."""
+        return Slot(
+            self.scope,
+            self.name,
+            self.value,
+            self.version,
+            self.policy,
+            self.trust,
+            self.source,
+            self.actor,
+            self.created_at,
+            self.updated_at,
+            self.bytes,
+            expires_at,
+            self.ttl_s,
+            self.sliding,
+            self.tags,
+            self.importance,
+            uses,
+            used_at,
+            self.schema,
+            self.parts,
+            self.forgotten_at,
+            self.allow,
+            self.locked,
+            self.recent,
+            self.spooled,
+        )
 
     @property
     def kind(self) -> Literal["text", "json"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -108,11 +109,19 @@ def may_be_shown(slot: Slot) -> bool:
 
 
 def choose_policy(
-    name: str, text: str, tokens: int, *, trust: Trust, card_left: int, asked_tokens: int, default: Policy | None = None
+    name: str,
+    text: str,
+    tokens: int,
+    *,
+    trust: Trust,
+    card_left: Callable[[], int],
+    asked_tokens: int,
+    default: Policy | None = None,
 ) -> Chosen:
     """The policy of a slot that its writer gave none.
 
-    tokens      of the value. card_left: tokens still free in the card. asked_tokens: the most for `when_asked`.
+    tokens      of the value. card_left: tells the tokens still free in the card, where that matters.
+    asked_tokens  the most for `when_asked`.
     default     the setting's policy; a secret stays `never` all the same.
     Untrusted   text never becomes a card, and what it says of a person is shown to none who did not ask for the name.
     """
@@ -122,7 +131,7 @@ def choose_policy(
         return Chosen("by_handle", "untrusted text may not stand as profile")
     if default is not None and (default != "when_asked" or tokens <= asked_tokens):
         return Chosen(default, "the setting `policy`")
-    if trust == "user" and is_standing(name) and tokens <= min(asked_tokens, card_left):
+    if trust == "user" and tokens <= asked_tokens and is_standing(name) and tokens <= card_left():
         return Chosen("card", "the name says a standing wish, and the card has room")
     if tokens <= asked_tokens:
         return Chosen("when_asked", f"{tokens} tokens, {asked_tokens} may be shown when asked for")

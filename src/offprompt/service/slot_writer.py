@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -104,7 +104,7 @@ class SlotWriter:
         if size > limits.max_bytes * (limits.max_slots if split else 1):
             raise self._too_long(put.name, text)
         check_no_part(self._kit.slots, self.scope, put.name)
-        current = run(self._kit.slots, GetSlot(self.scope, put.name))
+        current, hidden, summary = self._there(put.name)
         rule = schema if schema is not None else current.schema if current is not None else None
         if rule is not None:
             check_schema(put.name, put.value, rule)
@@ -116,13 +116,20 @@ class SlotWriter:
         if size > limits.max_bytes:
             ops = self._parts(put, text)
             self._check_free(put.name, [op.name for op in ops[1:]], own=current.parts if current is not None else 0)
-        before = current or find_hidden(self._kit.slots, self.scope, put.name)
+        before = current or hidden
         surplus = part_names(put.name, before.parts if before is not None else 0)[len(ops) - 1 :]
-        if before is not None:
+        if before is not None and summary is not None:
             # It is of the value that was there, and this one may be a secret.
-            surplus += summary_names(self._kit.slots, self.scope, put.name)
+            surplus.append(summary)
         erase: list[SlotOp[Any]] = [EraseSlots(self.scope, tuple(surplus))] if surplus else []
         return replace(self._kit.slots.batch([*erase, *ops])[len(erase)], value=put.value, bytes=size)
+
+    def _there(self, name: str) -> tuple[Slot | None, Slot | None, str | None]:
+        """The slot of that name, the hidden one, and the name of its summary, as far as they are there."""
+        own = _summary_name(name)
+        ops = [GetSlot(self.scope, name), GetSlot(self.scope, name, forgotten=True)]
+        found: list[Slot | None] = self._kit.slots.batch([*ops, *(GetSlot(self.scope, one) for one in own)])
+        return found[0], found[1], own[0] if own and _is_summary(found[2]) else None
 
     def _parts(self, put: PutSlot, text: str) -> list[PutSlot]:
         limit = self._kit.settings.max_value_bytes
@@ -149,7 +156,10 @@ class SlotWriter:
 
     def _policy(self, put: PutSlot, text: str, current: Slot | None, given: Policy | None) -> Chosen:
         settings, tokens = self._kit.settings, self._kit.tokenizer.count(text)
-        card_left = settings.card_tokens - self._carded(put.name)
+
+        def card_left() -> int:
+            return settings.card_tokens - self._carded(put.name)
+
         if given is not None:
             self._check_policy(put.name, given, tokens, card_left)
             if put.trust != "user" and given in ("when_asked", "card"):
@@ -163,7 +173,7 @@ class SlotWriter:
             and (
                 current.policy in ("never", "by_handle")
                 or (current.policy == "when_asked" and tokens <= settings.when_asked_tokens)
-                or (current.policy == "card" and tokens <= card_left and put.trust == "user")
+                or (current.policy == "card" and put.trust == "user" and tokens <= card_left())
             )
         ):
             return Chosen(current.policy, "as before")
@@ -195,7 +205,7 @@ class SlotWriter:
             count(text_of(slot.value)) for slot in slots if slot.policy == "card" and fold_name(slot.name) != own
         )
 
-    def _check_policy(self, name: str, policy: Policy, tokens: int, card_left: int) -> None:
+    def _check_policy(self, name: str, policy: Policy, tokens: int, card_left: Callable[[], int]) -> None:
         settings = self._kit.settings
         if policy == "when_asked" and tokens > settings.when_asked_tokens:
             raise LimitError(
@@ -205,10 +215,10 @@ class SlotWriter:
                 unit="tokens",
                 way_out="shorten the value, or write it with policy='by_handle'",
             )
-        if policy == "card" and tokens > card_left:
+        if policy == "card" and tokens > (left := card_left()):
             raise LimitError(
                 f"the card with slot {name!r}",
-                used=settings.card_tokens - card_left + tokens,
+                used=settings.card_tokens - left + tokens,
                 limit=settings.card_tokens,
                 unit="tokens",
                 way_out="shorten the value, forget another card slot, or use policy='when_asked'",
@@ -235,17 +245,21 @@ SUMMARY: Final = "summary"
 
 def summary_names(store: SlotStore, scope: Scope, name: str, *, hidden: bool = False) -> list[str]:
     """The name of the slot's summary, if there is one; it goes, and comes back, with its slot."""
+    return [own for own in _summary_name(name) if _is_summary(run(store, GetSlot(scope, own, forgotten=hidden)))]
+
+
+def _summary_name(name: str) -> list[str]:
     own = f"{name}.{SUMMARY}"
-    if len(own) > MAX_NAME_CHARS:
-        return []
-    found = find_hidden(store, scope, own) if hidden else run(store, GetSlot(scope, own))
-    return [own] if found is not None and found.source == "model" and SUMMARY in found.tags else []
+    return [own] if len(own) <= MAX_NAME_CHARS else []
+
+
+def _is_summary(slot: Slot | None) -> bool:
+    return slot is not None and slot.source == "model" and SUMMARY in slot.tags
 
 
 def find_hidden(store: SlotStore, scope: Scope, name: str) -> Slot | None:
     """The slot of that name that is hidden in exactly that scope, without its value, or None."""
-    slots = run(store, ListSlots(SlotQuery(scope, "exact", names=name, forgotten=True)))
-    return next((slot for slot in slots if fold_name(slot.name) == fold_name(name)), None)
+    return run(store, GetSlot(scope, name, forgotten=True))
 
 
 def check_no_part(store: SlotStore, scope: Scope, name: str, *, hidden: bool = False) -> None:
@@ -256,6 +270,6 @@ def check_no_part(store: SlotStore, scope: Scope, name: str, *, hidden: bool = F
     numbered = re.fullmatch(r"(.+)\.([1-9][0-9]{0,2})", name, re.ASCII)
     if numbered is None:
         return
-    whole = find_hidden(store, scope, numbered[1]) if hidden else run(store, GetSlot(scope, numbered[1]))
+    whole = run(store, GetSlot(scope, numbered[1], forgotten=hidden))
     if whole is not None and whole.parts >= int(numbered[2]):
         raise NameInvalidError(name, f"is a part of the split slot {whole.name!r}", f"change {whole.name!r} as a whole")

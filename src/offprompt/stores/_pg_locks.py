@@ -17,6 +17,7 @@ from offprompt.records import (
     EraseMemories,
     EraseSlots,
     Event,
+    GetSlot,
     JoinUsers,
     MemoryOp,
     MoveSlots,
@@ -131,6 +132,8 @@ def apps_of(ops: Sequence[SlotOp[Any] | MemoryOp[Any]]) -> list[str] | None:
 
 def scopes_of(op: Any) -> list[Scope] | None:
     """The scopes that an op names; None if it names none."""
+    if isinstance(op, GetSlot):
+        return list(op.scopes)
     if (scope := getattr(op, "scope", None)) is not None:
         return [scope]
     for name in ("memory", "query"):

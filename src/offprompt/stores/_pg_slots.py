@@ -33,7 +33,7 @@ from offprompt.stores._rows import (
     version_of,
     version_values,
 )
-from offprompt.stores._touches import SlotKey, Touch, Touches, slot_key, touch_of
+from offprompt.stores._touches import SlotKey, Touch, Touches, slot_key, summed, touch_of
 
 Key: TypeAlias = tuple[str, str, str, str, str]
 """Scope key and folded name."""
@@ -60,7 +60,7 @@ _PUT_VERSION: Final = (
 EVENT_COLUMNS: Final = f"at, {PLACE}, op, actor, name, version, bytes, outcome, why, duration_s"  # seq is PostgreSQL's
 _EVENT: Final = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES ({marks(13)})"
 _TOUCH: Final = (
-    "UPDATE slots SET uses = uses + 1, used_at = greatest(coalesce(used_at, %s), %s), expires_at = CASE "
+    "UPDATE slots SET uses = uses + %s, used_at = greatest(coalesce(used_at, %s), %s), expires_at = CASE "
     "WHEN sliding = 1 AND expires_at < %s::float8 THEN %s::float8 ELSE expires_at END WHERE "
     + THE_SLOT
     + " AND created_at = %s"
@@ -68,6 +68,8 @@ _TOUCH: Final = (
 _AT_KEYS: Final = (
     f"({PLACE}, folded) IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[]))"
 )
+
+_MARKS: Final = f"SELECT {PLACE}, folded, version, trust, op_key FROM versions WHERE {_AT_KEYS} ORDER BY version"
 
 
 class PgSlots:
@@ -89,15 +91,16 @@ class PgSlots:
 
     def expect(self, ops: Sequence[SlotOp[Any]]) -> None:
         """Read what the ops will ask for first, in one go; it is used until something is written over it."""
-        named = [op for op in ops if isinstance(op, (PutSlot, GetSlot, ForgetSlot, RestoreSlot, GuardSlot))]
-        keys = {(*op.scope.key, rules.lookup_form(op.name)) for op in named}
+        keys = {
+            (*scope.key, rules.lookup_form(op.name)) for op in ops if isinstance(op, GetSlot) for scope in op.scopes
+        }
+        named = [op for op in ops if isinstance(op, (PutSlot, ForgetSlot, RestoreSlot, GuardSlot))]
+        keys |= {(*op.scope.key, rules.lookup_form(op.name)) for op in named}
         if not keys:
             return
         given = columns_of(keys, 5)
         slots = self._db.later(f"{SLOT_ROWS}WHERE {_AT_KEYS}", given)
-        versions = self._db.rows(
-            f"SELECT {PLACE}, folded, version, trust, op_key FROM versions WHERE {_AT_KEYS} ORDER BY version", given
-        )
+        versions = self._db.rows(_MARKS, given) if named else []
         self._ahead = {key: (None, []) for key in keys}
         for row in slots():
             key = (row[0], row[1], row[2], row[3], fold_name(row[4]))
@@ -206,12 +209,10 @@ class PgSlots:
 
     def store_touches(self, touches: Sequence[Touch]) -> None:
         """Store uses that waited; those of slots that are gone leave only their events."""
-        for touch in touches:
-            if touch.slot is not None:
-                key, folded, created_at = touch.slot
-                at, expires_at = touch.event.at, touch.expires_at
-                self._db.run(_TOUCH, (at, at, expires_at, expires_at, *key, folded, created_at))
-                self._ahead.pop((*key, folded), None)
+        for (key, folded, created_at), uses in summed(touches).items():
+            at, expires_at = uses.used_at, uses.expires_at
+            self._db.run(_TOUCH, (uses.count, at, at, expires_at, expires_at, *key, folded, created_at))
+            self._ahead.pop((*key, folded), None)
         self.log([touch.event for touch in touches])
 
     def events(self, scope: Scope | None, op: str | None, after: int, limit: int) -> list[Event]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from offprompt.records import (
@@ -27,7 +26,7 @@ from offprompt.stores import _rules as rules
 from offprompt.stores._redis_plan import Place
 from offprompt.stores._redis_rows import Kept, slot_cells, version_cells, version_record
 from offprompt.stores._redis_step import RedisStep
-from offprompt.stores._touches import SlotKey, Touch, Touches, slot_key, touch_of
+from offprompt.stores._touches import SlotKey, Touch, Touches, slot_key, summed, touch_of
 
 
 class RedisTable:
@@ -51,7 +50,9 @@ class RedisTable:
                 scopes += op.query.scope.inherited() if op.query.within == "inherit" else (op.query.scope,)
             elif isinstance(op, ListSecrets):
                 scopes += op.scopes
-            elif isinstance(op, (GetSlot, PutSlot, SlotHistory, ForgetSlot, RestoreSlot, GuardSlot)):
+            elif isinstance(op, GetSlot):
+                places += ((scope, rules.lookup_form(op.name)) for scope in op.scopes)
+            elif isinstance(op, (PutSlot, SlotHistory, ForgetSlot, RestoreSlot, GuardSlot)):
                 places.append((op.scope, rules.lookup_form(op.name)))
         self._step.look_at(places, scopes)
 
@@ -132,20 +133,17 @@ class RedisTable:
 
     def store_touches(self, touches: Sequence[Touch]) -> None:
         """Store uses that waited; those of slots that are gone leave only their events."""
-        places = {(Scope.from_key(touch.slot[0]), touch.slot[1]) for touch in touches if touch.slot is not None}
-        self._step.read(places)
-        for touch in touches:
-            if touch.slot is None:
-                continue
-            key, folded, created_at = touch.slot
-            kept = self._step.kept((Scope.from_key(key), folded))
-            if kept is None or not kept.current or (slot := kept.record(Scope.from_key(key))).created_at != created_at:
+        found = {(Scope.from_key(slot[0]), slot[1], slot[2]): uses for slot, uses in summed(touches).items()}
+        self._step.read((scope, folded) for scope, folded, _ in found)
+        for (scope, folded, created_at), uses in found.items():
+            kept = self._step.kept((scope, folded))
+            if kept is None or not kept.current or (slot := kept.record(scope)).created_at != created_at:
                 continue
             expires_at = slot.expires_at
-            if slot.sliding and expires_at is not None and touch.expires_at is not None:
-                expires_at = max(expires_at, touch.expires_at)
-            used_at = max(touch.event.at, slot.used_at if slot.used_at is not None else touch.event.at)
-            self._change(replace(slot, uses=slot.uses + 1, used_at=used_at, expires_at=expires_at), None)
+            if slot.sliding and expires_at is not None and uses.expires_at is not None:
+                expires_at = max(expires_at, uses.expires_at)
+            used_at = max(uses.used_at, slot.used_at or 0.0)
+            self._change(slot.used(slot.uses + uses.count, used_at, expires_at), None)
         self.log([touch.event for touch in touches])
 
     def _change(self, slot: Slot, outcome: rules.Outcome | None) -> None:

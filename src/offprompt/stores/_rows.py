@@ -14,26 +14,36 @@ from offprompt.stores._values import storable
 
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final = msgspec.json.Decoder(Memory)
+_PARSE: Final = msgspec.json.Decoder().decode
+
+
+def parsed(text: str) -> Any:
+    """A stored JSON text's value, as `json.loads` reads it, sooner."""
+    try:
+        return _PARSE(text)
+    except msgspec.DecodeError:
+        return json.loads(text)
 
 
 def slot_of(row: Sequence[Any]) -> Slot:
     """The slot of a joined row: its columns in the order of `Slot`'s fields."""
+    tags, schema, allow, recent = row[17], row[21], row[24], row[26]
     return Slot(
         Scope.from_key((row[0], row[1], row[2], row[3])),
         row[4],
-        json.loads(row[5]),
+        parsed(row[5]),
         *row[6:16],
         sliding=bool(row[16]),
-        tags=tuple(json.loads(row[17])),
+        tags=() if tags == "[]" else tuple(json.loads(tags)),
         importance=row[18],
         uses=row[19],
         used_at=row[20],
-        schema=None if row[21] is None else json.loads(row[21]),
+        schema=None if schema is None else json.loads(schema),
         parts=row[22],
         forgotten_at=row[23],
-        allow=tuple(Place(*place) for place in json.loads(row[24])),
+        allow=() if allow == "[]" else tuple(Place(*place) for place in json.loads(allow)),
         locked=bool(row[25]),
-        recent=tuple(json.loads(row[26])),
+        recent=() if recent == "[]" else tuple(json.loads(recent)),
     )
 
 
@@ -76,7 +86,7 @@ def version_values(slot: Slot, op_key: str | None) -> tuple[Any, ...]:
 
 def version_of(row: Sequence[Any]) -> SlotVersion:
     """The version of (version, value, policy, trust, source, actor, written_at, bytes, outcome)."""
-    return SlotVersion(row[0], json.loads(row[1]), *row[2:])
+    return SlotVersion(row[0], parsed(row[1]), *row[2:])
 
 
 def event_values(events: Iterable[Event]) -> list[tuple[Any, ...]]:

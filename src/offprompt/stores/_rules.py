@@ -174,7 +174,7 @@ def touched(slot: Slot, now: float) -> Slot:
     expires_at = slot.expires_at
     if slot.sliding and slot.ttl_s is not None and expires_at is not None:
         expires_at = max(expires_at, now + slot.ttl_s)
-    return replace(slot, uses=slot.uses + 1, used_at=now, expires_at=expires_at)
+    return slot.used(slot.uses + 1, now, expires_at)
 
 
 def slid_far(before: Slot, after: Slot) -> bool:

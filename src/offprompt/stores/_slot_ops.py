@@ -110,19 +110,9 @@ def is_read(ops: Sequence[SlotOp[Any]]) -> bool:
 
 
 def _run(table: SlotTable, op: SlotOp[Any], now: float) -> Any:
-    by_type: dict[type, Callable[[SlotTable, Any, float], Any]] = {
-        GetSlot: _get,
-        PutSlot: _put,
-        SlotHistory: _history,
-        ForgetSlot: _forget,
-        RestoreSlot: _restore,
-        GuardSlot: _guard,
-        EraseSlots: _erase,
-        SweepSlots: _sweep,
-        MoveSlots: _move,
-    }
-    if type(op) in by_type:
-        return by_type[type(op)](table, op, now)
+    own = _BY_TYPE.get(type(op))
+    if own is not None:
+        return own(table, op, now)
     match op:
         case ListSlots():
             return _list(table, op.query, now)
@@ -162,16 +152,23 @@ def _put(table: SlotTable, op: PutSlot, now: float) -> Slot:
 
 def _get(table: SlotTable, op: GetSlot, now: float) -> Slot | None:
     event = _timer(now, op.scope, "slot.read", op.actor)
-    row = table.load(op.scope, rules.lookup_form(op.name))
-    slot = row if row is not None and rules.is_live(row, now) else None
-    if not op.touch:
-        return slot
-    if slot is None:
+    folded = rules.lookup_form(op.name)
+    for scope in op.scopes:
+        row = table.load(scope, folded)
+        if row is None:
+            continue
+        if op.forgotten:
+            if row.forgotten_at is not None and not rules.is_expired(row, now):
+                return rules.hidden_view(row)
+        elif rules.is_live(row, now):
+            if not op.touch:
+                return row
+            after = rules.touched(row, now)
+            table.touch(row, after, event(after, found_in=scope))
+            return after
+    if op.touch:
         table.miss(event(None, name=op.name))
-        return None
-    after = rules.touched(slot, now)
-    table.touch(slot, after, event(after))
-    return after
+    return None
 
 
 def _list(table: SlotTable, query: SlotQuery, now: float) -> list[Slot]:
@@ -288,13 +285,15 @@ def _sweep(table: SlotTable, op: SweepSlots, now: float) -> int:
 
 
 def _timer(now: float, scope: Scope, op: str, actor: str) -> Callable[..., Event]:
-    """Makes the op's event, with the seconds since this call as its duration."""
+    """Makes the op's event, with the seconds since this call as its duration. found_in: not the op's own scope."""
     started = time.perf_counter()
 
-    def event(slot: Slot | None, *, name: str = "", outcome: str = "NotFoundError", why: str = "") -> Event:
+    def event(
+        slot: Slot | None, *, found_in: Scope = scope, name: str = "", outcome: str = "NotFoundError", why: str = ""
+    ) -> Event:
         return Event(
             now,
-            scope,
+            found_in,
             op,
             storable(actor),
             slot.name if slot is not None else storable(name[:80]),
@@ -306,3 +305,16 @@ def _timer(now: float, scope: Scope, op: str, actor: str) -> Callable[..., Event
         )
 
     return event
+
+
+_BY_TYPE: Final[Mapping[type, Callable[[SlotTable, Any, float], Any]]] = {
+    GetSlot: _get,
+    PutSlot: _put,
+    SlotHistory: _history,
+    ForgetSlot: _forget,
+    RestoreSlot: _restore,
+    GuardSlot: _guard,
+    EraseSlots: _erase,
+    SweepSlots: _sweep,
+    MoveSlots: _move,
+}

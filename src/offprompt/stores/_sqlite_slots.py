@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from typing import Final
 
 from offprompt.records import RULES, Event, Scope, Slot, SlotVersion, fold_name
 from offprompt.stores import _rules as rules
@@ -19,7 +20,17 @@ from offprompt.stores._rows import (
     version_values,
 )
 from offprompt.stores._sqlite_rows import EVENT_COLUMNS, SLOT_ROWS, THE_SCOPE, THE_SLOT, in_subtree
-from offprompt.stores._touches import SlotKey, Touch, Touches, slot_key, touch_of
+from offprompt.stores._touches import SlotKey, Touch, Touches, slot_key, summed, touch_of
+
+_THE_SLOT_ROW: Final = SLOT_ROWS + "WHERE " + THE_SLOT
+_MARKS: Final = "SELECT version, trust, op_key FROM versions WHERE " + THE_SLOT + " ORDER BY version"
+_TOUCH: Final = (
+    "UPDATE slots SET uses = uses + ?, used_at = max(coalesce(used_at, ?), ?), "
+    "expires_at = CASE WHEN sliding AND expires_at < ? THEN ? ELSE expires_at END WHERE "
+    + THE_SLOT
+    + " AND created_at = ?"
+)
+_LOG: Final = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES ({', '.join('?' * 13)})"
 
 
 class SqliteTable:
@@ -38,14 +49,11 @@ class SqliteTable:
         self.touches: list[Touch] = []
 
     def load(self, scope: Scope, folded: str) -> Slot | None:
-        row = self._sql(SLOT_ROWS + "WHERE " + THE_SLOT, (*scope.key, folded)).fetchone()
+        row = self._sql(_THE_SLOT_ROW, (*scope.key, folded)).fetchone()
         return self._with_waiting(slot_of(row)) if row is not None else None
 
     def marks(self, scope: Scope, folded: str) -> list[rules.Mark]:
-        rows = self._sql(
-            "SELECT version, trust, op_key FROM versions WHERE " + THE_SLOT + " ORDER BY version", (*scope.key, folded)
-        )
-        return [rules.Mark(*row) for row in rows]
+        return [rules.Mark(*row) for row in self._sql(_MARKS, (*scope.key, folded))]
 
     def versions(self, scope: Scope, folded: str) -> list[SlotVersion]:
         rows = self._sql(
@@ -125,23 +133,13 @@ class SqliteTable:
             )
 
     def log(self, events: Sequence[Event]) -> None:
-        self._many(
-            f"INSERT INTO events ({EVENT_COLUMNS}) VALUES ({_marks(13)})",
-            event_values(events),
-        )
+        self._many(_LOG, event_values(events))
 
     def store_touches(self, touches: Sequence[Touch]) -> None:
         """Store uses that waited; those of slots that are gone leave only their events."""
-        for touch in touches:
-            if touch.slot is not None:
-                key, folded, created_at = touch.slot
-                self._sql(
-                    "UPDATE slots SET uses = uses + 1, used_at = max(coalesce(used_at, ?), ?), "
-                    "expires_at = CASE WHEN sliding AND expires_at < ? THEN ? ELSE expires_at END WHERE "
-                    + THE_SLOT
-                    + " AND created_at = ?",
-                    (touch.event.at, touch.event.at, touch.expires_at, touch.expires_at, *key, folded, created_at),
-                )
+        for (key, folded, created_at), uses in summed(touches).items():
+            at, expires_at = uses.used_at, uses.expires_at
+            self._sql(_TOUCH, (uses.count, at, at, expires_at, expires_at, *key, folded, created_at))
         self.log([touch.event for touch in touches])
 
     def events(self, scope: Scope | None, op: str | None, after: int, limit: int) -> list[Event]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from offprompt.records import Event, Slot, fold_name
@@ -27,10 +28,28 @@ class Touch:
 
 
 @dataclass(slots=True)
-class _Sum:
-    uses: int = 0
-    used_at: float | None = None
+class Uses:
+    """Several uses of one slot: how many, the last one's time, the latest expiry."""
+
+    count: int = 0
+    used_at: float = 0.0
     expires_at: float | None = None
+
+    def add(self, touch: Touch) -> None:
+        """Count one more."""
+        self.count += 1
+        self.used_at = max(self.used_at, touch.event.at)
+        if touch.expires_at is not None:
+            self.expires_at = max(self.expires_at or 0.0, touch.expires_at)
+
+
+def summed(touches: Iterable[Touch]) -> dict[SlotKey, Uses]:
+    """The uses of each slot that was read."""
+    found: dict[SlotKey, Uses] = {}
+    for touch in touches:
+        if touch.slot is not None:
+            found.setdefault(touch.slot, Uses()).add(touch)
+    return found
 
 
 def slot_key(slot: Slot) -> SlotKey:
@@ -49,7 +68,8 @@ class Touches:
         with self._lock_here():
             self._waiting.extend(touches)
             for touch in touches:
-                self._count(touch)
+                if touch.slot is not None:
+                    self._sums.setdefault(touch.slot, Uses()).add(touch)
             return len(self._waiting) >= MAX_WAITING or any(touch.urgent for touch in touches)
 
     def waiting(self) -> list[Touch]:
@@ -61,9 +81,7 @@ class Touches:
         """Let go of the oldest: they are stored."""
         with self._lock_here():
             self._waiting = self._waiting[count:]
-            self._sums = {}
-            for touch in self._waiting:
-                self._count(touch)
+            self._sums = summed(self._waiting)
 
     def over(self, slot: Slot) -> Slot:
         """The slot as it is with what waits for it."""
@@ -74,24 +92,18 @@ class Touches:
             expires_at = slot.expires_at
             if slot.sliding and expires_at is not None and waits.expires_at is not None:
                 expires_at = max(expires_at, waits.expires_at)
-            return replace(slot, uses=slot.uses + waits.uses, used_at=waits.used_at, expires_at=expires_at)
+            return slot.used(slot.uses + waits.count, waits.used_at, expires_at)
 
     def _start(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._waiting: list[Touch] = []
-        self._sums: dict[SlotKey, _Sum] = {}
+        self._sums: dict[SlotKey, Uses] = {}
 
     def _lock_here(self) -> threading.Lock:
         if self._pid != os.getpid():
             self._start()
         return self._lock
-
-    def _count(self, touch: Touch) -> None:
-        if touch.slot is not None:
-            total = self._sums.setdefault(touch.slot, _Sum())
-            total.uses += 1
-            total.used_at, total.expires_at = touch.event.at, touch.expires_at
 
 
 def touch_of(stored: Slot, after: Slot, event: Event) -> Touch:

@@ -12,7 +12,7 @@ from offprompt.records import Json, compact
 
 def storable(text: str) -> str:
     """The text with lone surrogates replaced, so that every engine can keep it."""
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def stored_value(name: str, value: Json) -> tuple[str, Json]:

@@ -236,8 +236,7 @@ class PostgresStore:
 
     def _read(self, db: Statements, ops: Sequence[SlotOp[Any]]) -> tuple[list[Any], list[Touch]]:
         table = PgSlots(db, self._touches)
-        if len(ops) > 1:
-            table.expect(ops)
+        table.expect(ops)
         return run_ops(table, ops, self._clock.now()), table.touches
 
     def _run(self, ops: Sequence[SlotOp[Any]], *, most: int | None = None) -> list[Any]:

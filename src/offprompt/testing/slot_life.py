@@ -8,7 +8,7 @@ import pytest
 
 from offprompt.errors import ConflictError, LimitError, NotFoundError
 from offprompt.protocols import SlotStore, run
-from offprompt.records import EraseSlots, ListSecrets, Scope, SlotLimits, SlotQuery
+from offprompt.records import EraseSlots, GetSlot, ListSecrets, Scope, Slot, SlotLimits, SlotQuery
 from offprompt.testing.clock import MovedClock
 from offprompt.testing.kit import (
     ALICE,
@@ -237,3 +237,36 @@ class SlotLife(Suite):
         assert sorted(run(store, ListSecrets((ALICE,), forgotten=True))) == [("city", "Oslo"), ("city", "Rome")]
         put(store, "city", "Bern")
         assert run(store, ListSecrets((ALICE,), forgotten=True)) == []
+
+    def test_a_get_can_look_where_the_scope_inherits(self, store: SlotStore, clock: MovedClock) -> None:
+        session = ALICE.narrow(session="s")
+        everybody = Scope(shared=True)
+        for scope in (everybody, ALICE, session):
+            put(store, "v", str(scope), scope=scope, ttl_s=60 if scope is session else None)
+        put(store, "w", "all's", scope=everybody)
+        put(store, "x", "bob's", scope=BOB)
+
+        def seen(name: str, *, touch: bool = False) -> Slot | None:
+            return run(store, GetSlot(session, name, touch, "user", "inherit"))
+
+        assert [slot and slot.value for slot in (seen("v"), seen("W"), seen("x"))] == [str(session), "all's", None]
+        clock.move(60)
+        slot = seen("v", touch=True)
+        assert slot is not None
+        assert (slot.scope, slot.value, slot.uses) == (ALICE, str(ALICE), 1)
+        forget(store, "v")
+        assert store.batch([GetSlot(session, "v", within="inherit")])[0].value == str(everybody)
+        assert seen("x", touch=True) is None
+        store.flush()
+        reads = [(event.scope, event.name, event.outcome) for event in store.events(op="slot.read")]
+        assert reads == [(ALICE, "v", "ok"), (session, "x", "NotFoundError")]
+
+    def test_a_get_of_what_is_hidden(self, store: SlotStore, clock: MovedClock) -> None:
+        put(store, "V", 1, ttl_s=60)
+        assert run(store, GetSlot(ALICE, "v", forgotten=True)) is None
+        forget(store, "v")
+        hidden = run(store, GetSlot(ALICE, "v", forgotten=True))
+        assert hidden is not None
+        assert (hidden.name, hidden.value, hidden.forgotten_at) == ("V", None, clock.now())
+        clock.move(60)
+        assert run(store, GetSlot(ALICE, "v", forgotten=True)) is None
