@@ -1,6 +1,6 @@
 """What Offprompt's parts hand to each other: frozen records without behaviour."""
 
-from offprompt.records.access import ROLES, Identity, Role
+from offprompt.records.access import APPLICATION, ROLES, Actor, Identity, Role
 from offprompt.records.action import MEMORY_ACTIONS, Action, Parsed, Receipt, Refusal, Reply, ToolCall
 from offprompt.records.agent import AgentReply, Stopped, ToolRun
 from offprompt.records.alias import AliasesOf, JoinUsers, Moved, MoveSlots, UserOf
@@ -87,6 +87,7 @@ from offprompt.records.slot import (
 from offprompt.records.vectors import Sought, VectorEntry, VectorStamp, WaitingVector, WordHits
 
 __all__ = [
+    "APPLICATION",
     "DEFAULT",
     "MAX_MEMORY_CHARS",
     "MAX_NAME_CHARS",
@@ -100,6 +101,7 @@ __all__ = [
     "RULES",
     "WITHIN",
     "Action",
+    "Actor",
     "AddMemory",
     "AddOutcome",
     "Added",

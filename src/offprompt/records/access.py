@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from offprompt.errors import ForbiddenError
+from offprompt.records.scope import Scope, Within
+
 Role: TypeAlias = Literal["read", "write", "admin"]
 """What one may do: find, change, or all: erase, users, keys, the shared scope, what wipes much at once."""
 
@@ -48,6 +51,50 @@ class Identity:
         if user is not None and user != self.subject and (self.key or self.subject):
             parts.append(("for", user))
         return " ".join(f"{kind}:{_one_word(name)}" for kind, name in parts if name) or "app"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who does something in a scope; unless told, the application itself, which may all.
+
+    name     what events say.
+    bounded  from a user's scope it changes that user's records only, from others what is not shared; from the shared
+             scope it sees what is shared and nothing of the app's users and agents, who lie below it.
+    """
+
+    name: str = "app"
+    bounded: bool = False
+
+    def via(self, part: str) -> str:
+        """What events say of what a part of ours, such as `model`, does on its behalf."""
+        return part if self.name == "app" else f"{part} {self.name}"
+
+    def sees_below(self, scope: Scope) -> bool:
+        """Whether the scopes below one may be looked into from it."""
+        return not (self.bounded and scope.shared)
+
+    def check_within(self, scope: Scope, within: Within) -> None:
+        """Raises ForbiddenError for what is asked of all below the shared scope: that is the whole app."""
+        if within == "subtree" and not self.sees_below(scope):
+            raise ForbiddenError(
+                "below the shared scope lies the whole app; name a user, an agent or a session, or use a key with the "
+                "role 'admin' that is of no user"
+            )
+
+    def may_change(self, scope: Scope, found: Scope) -> bool:
+        """Whether what was found in another scope from `scope` may be changed from there."""
+        if not self.bounded or found == scope:
+            return True
+        return not found.shared and scope.user in (None, found.user)
+
+    def check_change(self, scope: Scope, found: Scope, what: str) -> None:
+        """Raises ForbiddenError unless `may_change`. what: such as `slot 'city'`."""
+        if not self.may_change(scope, found):
+            raise ForbiddenError(f"{what} belongs to {found}, not to {scope}; change it in its own scope, if you may")
+
+
+APPLICATION: Final = Actor()
+"""Whoever has the library in hand."""
 
 
 def _one_word(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from offprompt.errors import ForbiddenError, ScopeError
-from offprompt.records import Identity, Role, Scope
+from offprompt.records import Actor, Identity, Role, Scope
 from offprompt.records.scope import clean_id
 
 NO_SCOPE = (
@@ -44,6 +44,11 @@ def scope_for(
         if user is None:
             raise ScopeError(NO_SCOPE)
     return Scope(identity.app, user, agent, session)
+
+
+def actor_for(identity: Identity, user: str | None) -> Actor:
+    """Whose doing it is what the identity does in a user's scope; only an admin of the whole app is not bounded."""
+    return Actor(identity.acting_for(user), bounded=not (identity.whole_app and identity.may("admin")))
 
 
 def check_app(identity: Identity, app: str | None = None, *, role: Role) -> str:

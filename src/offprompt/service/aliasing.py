@@ -11,7 +11,9 @@ from offprompt.records.alias import Joined
 from offprompt.records.scope import clean_id
 
 
-def join_users(slots: SlotStore, memories: MemoryStore, app: str, old: str, new: str, *, preview: bool) -> Joined:
+def join_users(
+    slots: SlotStore, memories: MemoryStore, app: str, old: str, new: str, *, preview: bool, actor: str = "app"
+) -> Joined:
     """Make `old` an alias of `new`, whose memories and slots become its; one transaction for each role.
 
     Raises   ScopeError, UsageError, ConflictError for ids that cannot be joined; then nothing was changed.
@@ -20,9 +22,9 @@ def join_users(slots: SlotStore, memories: MemoryStore, app: str, old: str, new:
     # What cannot be joined is found before anything moves.
     count = apply(memories, JoinUsers(app, old, new, preview=True))
     user = apply(memories, UserOf(app, new))
-    moved = run(slots, MoveSlots(app, old, user, preview=preview))
+    moved = run(slots, MoveSlots(app, old, user, preview, actor))
     if not preview:
-        count = apply(memories, JoinUsers(app, old, user))
+        count = apply(memories, JoinUsers(app, old, user, actor=actor))
     return Joined(user, count, moved.moved, moved.kept, preview)
 
 

@@ -221,7 +221,9 @@ class Capture:
 
         if not said:
             return ()
-        stored = Rememberer(self.kit.memories.kit, target).store(said, Marks(source="user", actor="session"))
+        stored = Rememberer(self.kit.memories.kit, target).store(
+            said, Marks(source="user", actor=self.kit.actor.via("session"))
+        )
         turns = sum(one.role == "user" for one in said)
         if turns and self.derive == "model":
             self.kit.memories.background.said(target, turns)
@@ -232,8 +234,9 @@ class Capture:
         query = MemoryQuery(target, "exact", states=("live", "archived"), session=self.scope.session or "")
         memories = apply(self.kit.memories.store, ListMemories(query))
         gone, back = ({key[:ID_CHARS] for key in keys} for keys in (left, kept))
+        who = self.kit.actor.via("session")
         ops = [
-            UpdateMemory(memory.scope, memory.memory_id, archived=memory.state == "live", actor="session")
+            UpdateMemory(memory.scope, memory.memory_id, archived=memory.state == "live", actor=who)
             for memory in memories
             if _message_of(memory) in (gone if memory.state == "live" else back)
         ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from offprompt.errors import NotFoundError, UsageError
 from offprompt.protocols import run
-from offprompt.records import Event, GetSlot, GuardSlot, LogEvents, Place, Scope, Slot, clean_name
+from offprompt.records import APPLICATION, Actor, Event, GetSlot, GuardSlot, LogEvents, Place, Scope, Slot, clean_name
 from offprompt.service.slot_writer import Kit, check_no_part
 from offprompt.wire.places import clean_place
 
@@ -12,9 +14,10 @@ from offprompt.wire.places import clean_place
 class Guards:
     """The part of `Slots` that says what models may do. Changes are made in exactly this scope, without a version."""
 
-    def __init__(self, kit: Kit, scope: Scope) -> None:
+    def __init__(self, kit: Kit, scope: Scope, actor: Actor = APPLICATION) -> None:
         self._kit = kit
         self.scope = scope
+        self._actor = actor
 
     def allow(self, name: str, tool: str, argument: str, *, host: str = "") -> Slot:
         """Let the handle of a `never` slot resolve in one more place; everywhere else it stays refused.
@@ -27,11 +30,11 @@ class Guards:
         Raises    NotFoundError, NameInvalidError for a part of a split slot, LimitError beyond 16 places, UsageError
                   for a slot of another policy or a place that is none.
         """
-        return self._guard(GuardSlot(self.scope, clean_name(name), allow=(clean_place(tool, argument, host),)))
+        return self._guard(self._op(name, allow=(clean_place(tool, argument, host),)))
 
     def disallow(self, name: str, tool: str, argument: str, *, host: str = "") -> Slot:
         """Take a place away, as it was allowed; one that is not there is no error. Works at once, in all sessions."""
-        return self._guard(GuardSlot(self.scope, clean_name(name), disallow=(clean_place(tool, argument, host),)))
+        return self._guard(self._op(name, disallow=(clean_place(tool, argument, host),)))
 
     def allowed(self, name: str) -> tuple[Place, ...]:
         """The places of a slot that this scope sees, in the order in which they were allowed.
@@ -42,11 +45,14 @@ class Guards:
 
     def lock(self, name: str) -> Slot:
         """Let models neither write nor forget the slot; the application still may. NotFoundError if there is none."""
-        return self._guard(GuardSlot(self.scope, clean_name(name), locked=True))
+        return self._guard(self._op(name, locked=True))
 
     def unlock(self, name: str) -> Slot:
         """Take the lock away. NotFoundError if there is no such slot."""
-        return self._guard(GuardSlot(self.scope, clean_name(name), locked=False))
+        return self._guard(self._op(name, locked=False))
+
+    def _op(self, name: str, **what: Any) -> GuardSlot:
+        return GuardSlot(self.scope, clean_name(name), actor=self._actor.name, **what)
 
     def _guard(self, op: GuardSlot) -> Slot:
         try:
@@ -66,5 +72,4 @@ class Guards:
 
     def _find(self, name: str) -> Slot | None:
         """The slot under that name in the scopes this one inherits, most specific first, without its parts."""
-        ops = [GetSlot(scope, name) for scope in self.scope.inherited()]
-        return next((slot for slot in self._kit.slots.batch(ops) if slot is not None), None)
+        return run(self._kit.slots, GetSlot(self.scope, name, within="inherit"))

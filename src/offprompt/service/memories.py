@@ -12,10 +12,12 @@ from offprompt.errors import NotFoundError, UsageError
 from offprompt.protocols import Reranker, apply
 from offprompt.recall.filters import compile_filter
 from offprompt.records import (
+    APPLICATION,
     DEFAULT,
     MEMORY_KINDS,
     MEMORY_STATES,
     WITHIN,
+    Actor,
     Default,
     EraseMemories,
     ForgetMemories,
@@ -60,8 +62,9 @@ class Memories:
     Thread-safe. A session is an attribute of a memory, so that the next session finds it.
     """
 
-    def __init__(self, kit: MemoryKit, scope: Scope) -> None:
+    def __init__(self, kit: MemoryKit, scope: Scope, actor: Actor = APPLICATION) -> None:
         self._kit = kit
+        self._actor = actor
         self.scope = scope.without_session()
         self._session = scope.session or ""
 
@@ -96,7 +99,8 @@ class Memories:
             extract_model(self._kit.models)
         marks = checked_marks(metadata, tags, importance, event_at, expires_at, pinned=pinned)
         clean = self._kit.clean
-        marks = replace(marks, metadata=clean(marks.metadata), tags=tuple(map(clean, marks.tags)))
+        tags = tuple(map(clean, marks.tags))
+        marks = replace(marks, metadata=clean(marks.metadata), tags=tags, actor=self._actor.name)
         said, refused = checked_said(what, self._session, idempotency_key, tools=self._kit.settings.capture_tools)
         said = [replace(one, speaker=clean(one.speaker), derives=one.derives and derive != "none") for one in said]
         stored = Rememberer(self._kit, self.scope).store(said, marks) if said else []
@@ -137,6 +141,7 @@ class Memories:
         Cost     the query's vector, then O(memories of the scope). Uses are counted, and stored later.
         Raises   UsageError; UnsupportedError for `rerank` where no model is set.
         """
+        self._actor.check_within(self.scope, within)
         reranker = reranker_of(self._kit, self.scope, rerank)
         asked = Asked(
             query=query,
@@ -182,6 +187,7 @@ class Memories:
         cursor   what the page before gave; a page stays right while memories come and go.
         """
         checked_choice("within", within, WITHIN)
+        self._actor.check_within(self.scope, within)
         checked_count("limit", limit)
         if limit < 1:
             raise UsageError(f"limit={limit}: ask for 1 memory or more")
@@ -220,7 +226,7 @@ class Memories:
         pinned: bool | None = None,
         archived: bool | None = None,
         if_version: int | None = None,
-        actor: str = "app",
+        actor: str | None = None,
     ) -> Memory:
         """The memory changed; what is left out stays, and recall finds the new text at once.
 
@@ -233,6 +239,7 @@ class Memories:
             raise UsageError(
                 f"memory {memory.memory_id} is everyone's; change it in the shared scope: scope(shared=True)"
             )
+        self._actor.check_change(self.scope, memory.scope, f"memory {memory.memory_id}")
         marks = checked_marks(metadata, tags or (), importance, None, None, pinned=bool(pinned))
         change = UpdateMemory(
             memory.scope,
@@ -246,11 +253,11 @@ class Memories:
             pinned=pinned,
             archived=archived,
             if_version=if_version,
-            actor=actor,
+            actor=actor or self._actor.name,
         )
         return update_memory(self._kit, memory, change)
 
-    def forget(self, *ids: str, actor: str = "app", trust: Literal["user", "tool"] = "user") -> int:
+    def forget(self, *ids: str, actor: str | None = None, trust: Literal["user", "tool"] = "user") -> int:
         """Hide memories and what was derived from them alone, for `undo_s` seconds undoably; how many.
 
         Profile  what rules put into it from them is hidden too. One that is not there is no error.
@@ -259,31 +266,33 @@ class Memories:
         self._kit.slots.make_way()
         count = 0
         for scope, own in self._families(ids).items():
-            count += apply(self._kit.memories, ForgetMemories(scope, _ids(own), actor, trust))
+            count += apply(self._kit.memories, ForgetMemories(scope, _ids(own), actor or self._actor.name, trust))
             mend_profile(self._kit, scope, own, "hidden")
         return count
 
-    def undo(self, *ids: str, actor: str = "app") -> int:
+    def undo(self, *ids: str, actor: str | None = None) -> int:
         """Bring back what `forget` hid; how many. What is hidden for longer than `undo_s` stays so."""
-        count, undo_s = 0, self._kit.settings.undo_s
+        count, undo_s, who = 0, self._kit.settings.undo_s, actor or self._actor.name
         for scope, own in self._families(ids).items():
-            back = apply(self._kit.memories, RestoreMemories(scope, _ids(own), actor, undo_s))
+            back = apply(self._kit.memories, RestoreMemories(scope, _ids(own), who, undo_s))
             if back:
                 mend_profile(self._kit, scope, own, "shown")
             count += back
         return count
 
-    def erase(self, *ids: str, within: Literal["exact", "subtree"] = "exact", actor: str = "app") -> int:
+    def erase(self, *ids: str, within: Literal["exact", "subtree"] = "exact", actor: str | None = None) -> int:
         """Remove memories for good, with all versions and the facts derived from them alone; how many.
 
         ids      their parts of the profile go too. None: all of the scope, and its slots stay; `clear` removes both.
         """
         checked_choice("within", within, ("exact", "subtree"))
+        self._actor.check_within(self.scope, within)
         self._kit.slots.make_way()
+        who = actor or self._actor.name
         if not ids:
-            return apply(self._kit.memories, EraseMemories(self.scope, None, within, actor))
+            return apply(self._kit.memories, EraseMemories(self.scope, None, within, who))
         families = self._families(ids)
-        ops = [EraseMemories(scope, _ids(own), actor=actor) for scope, own in families.items()]
+        ops = [EraseMemories(scope, _ids(own), actor=who) for scope, own in families.items()]
         count = sum(self._kit.memories.apply(ops)) if ops else 0
         for scope, own in families.items():
             mend_profile(self._kit, scope, own, "erased")
@@ -304,6 +313,7 @@ class Memories:
         Raises   UsageError if the file is there already, or cannot be written; then there is no new file.
         """
         checked_choice("within", within, WITHIN)
+        self._actor.check_within(self.scope, within)
         return export_file(self._kit, self.scope, Path(path), within, secrets=secrets)
 
     def import_file(
@@ -336,7 +346,8 @@ class Memories:
         return reranked(self._kit, self.scope, question_of(asked.query), found, reranker, top_k)
 
     def _sees(self, scope: Scope) -> bool:
-        return scope in self.scope.inherited() or self.scope.holds(scope)
+        below = self._actor.sees_below(self.scope)
+        return scope in self.scope.inherited() or (below and self.scope.holds(scope))
 
     def _may_change(self, scope: Scope) -> bool:
         """Whether it sees the scope; what is everyone's is changed in the shared scope only."""
@@ -355,7 +366,8 @@ class Memories:
     def _families(self, ids: Sequence[str]) -> dict[Scope, list[Memory]]:
         """The memories that this scope may change, with what was derived from them, by the scope of each."""
         found = apply(self._kit.memories, GetMemories(self.scope.app, checked_ids(ids)))
-        return with_derived(self._kit.memories, [memory for memory in found if self._may_change(memory.scope)])
+        own = [one for one in found if self._may_change(one.scope) and self._actor.may_change(self.scope, one.scope)]
+        return with_derived(self._kit.memories, own)
 
 
 def _unveiled(memory: Memory) -> Memory:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from offprompt.protocols import Embedder, MemoryStore, Redactor, VectorSearch
-from offprompt.records import Cancel, Scope
+from offprompt.records import APPLICATION, Actor, Cancel, Scope
 from offprompt.service.extract_background import Background, extract_model
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.slot_writer import Kit
@@ -108,11 +108,11 @@ class MemoryAccess:
         kit = self.kit
         return Extractor(kit, scope, extract_model(self.models), rules_of(kit.settings)).run(cancel=cancel)
 
-    def of(self, scope: Scope) -> Memories:
-        """The memories of a scope."""
+    def of(self, scope: Scope, actor: Actor = APPLICATION) -> Memories:
+        """The memories of a scope; actor: whose doing what is done there is."""
         from offprompt.service.memories import Memories  # noqa: PLC0415 - loads NumPy and the rules
 
-        return Memories(self.kit, scope)
+        return Memories(self.kit, scope, actor)
 
     def drop(self, scope: Scope) -> None:
         """Let go of the texts that are kept in memory of a scope that was erased."""

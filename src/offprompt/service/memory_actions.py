@@ -85,6 +85,10 @@ class MemoryActions:
     def _pages(self) -> Pages:
         return Pages(self.turn)
 
+    @property
+    def _actor(self) -> str:
+        return self.turn.kit.actor.via("model")
+
     def _say(self, kind: str, name: str = "", version: int = 0) -> str:
         return receipt_text(kind, self.turn.language, name=name, version=version)
 
@@ -96,7 +100,7 @@ class MemoryActions:
         if resolved.bad:
             return Receipt("mem_write", self._say("bad_handle", resolved.bad[0].text), ok=False, name=name)
         foreign = self.turn.tainted or any(self.turn.is_foreign(used.name) for used in resolved.used)
-        writer = Writer("model", "tool" if foreign else "user", "model", f"{self.key}:{index}")
+        writer = Writer("model", "tool" if foreign else "user", self._actor, f"{self.key}:{index}")
         scope, name = self._target(name, action.arguments.get("scope"), foreign=foreign)
         self._check_name(name, scope, foreign=foreign)
         value = loaded(resolved.text)
@@ -167,7 +171,7 @@ class MemoryActions:
             return self._pages.show(ShownValue(name, text, source, date), page, foreign=source in FOREIGN, again=again)
         if action.arguments.get("part") == SUMMARY:
             name = f"{name}.{SUMMARY}"
-        slot = self.turn.slots.get(name, actor="model")
+        slot = self.turn.slots.get(name, actor=self._actor)
         if slot is None:
             return Receipt("mem_read", self._say("missing", name), ok=False, name=name)
         if slot.policy == "never":
@@ -213,7 +217,7 @@ class MemoryActions:
         there = next((slot for slot in self.turn.stored if fold_name(slot.name) == folded), None)
         if there is not None:
             check_forget(there, self.turn.scope)
-        writer = Writer("model", trust, "model")
+        writer = Writer("model", trust, self._actor)
         name = self.turn.slots.forget(slot_name(action), writer=writer)
         for twin in twins_of(there, self.turn.stored):
             self.turn.slots.forget(twin.name, writer=writer)
@@ -224,7 +228,7 @@ class MemoryActions:
     def _forget_memory(self, memory: Memory, trust: Trust) -> Receipt:
         name, own = memory.memory_id, self.turn.scope
         check_forget_memory(memory, own)
-        self.turn.kit.memories.of(own).forget(name, actor="model", trust=trust)
+        self.turn.kit.memories.of(own, self.turn.kit.actor).forget(name, actor=self._actor, trust=trust)
         return Receipt("mem_forget", self._say("forgot", name), name=name)
 
     def _search(self, action: Action, _index: int) -> Receipt:

@@ -69,7 +69,7 @@ class MemorySearch:
         if not has_memories(turn):
             return []
         lines: list[tuple[str, str]] = []
-        for hit in turn.kit.memories.of(turn.scope).recall(query):
+        for hit in turn.kit.memories.of(turn.scope, turn.kit.actor).recall(query):
             memory = hit.memory
             if memory.session and memory.session == turn.scope.session:
                 continue

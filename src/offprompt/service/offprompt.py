@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from offprompt.config import Settings
 from offprompt.errors import NotFoundError, ScopeError, UsageError
 from offprompt.protocols import Clock, Coordinator, SessionStore, SlotStore, Store, Tokenizer, apply, run
-from offprompt.records import EraseMemories, EraseSlots, Event, Recalled, Remembered, Scope
+from offprompt.records import APPLICATION, Actor, EraseMemories, EraseSlots, Event, Recalled, Remembered, Scope
 from offprompt.records.alias import Joined
 from offprompt.records.holder import Holder
 from offprompt.records.slot import RESERVED_PREFIX
@@ -70,12 +70,16 @@ class Parts:
 
 
 class BoundScope:
-    """A scope of an opened memory: `write`, `read` are short for `slots.…`, `remember`, `recall` for `memories.…`."""
+    """A scope of an opened memory: `write`, `read` are short for `slots.…`, `remember`, `recall` for `memories.…`.
 
-    def __init__(self, parts: Parts, scope: Scope) -> None:
+    actor    whose doing, as events say it, what is done here is.
+    """
+
+    def __init__(self, parts: Parts, scope: Scope, actor: Actor = APPLICATION) -> None:
         self._parts = parts
-        self.scope = scope
-        self.slots = Slots(Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings, parts.spool), scope)
+        self.scope, self.actor = scope, actor
+        kit = Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings, parts.spool)
+        self.slots = Slots(kit, scope, actor)
         self.write = self.slots.write
         self.read = self.slots.read
 
@@ -85,7 +89,7 @@ class BoundScope:
     @property
     def memories(self) -> Memories:
         """The memories of this scope."""
-        return self._parts.memories.of(self.scope)
+        return self._parts.memories.of(self.scope, self.actor)
 
     def remember(self, what: Any, **options: Any) -> list[Remembered]:
         """Store texts or turns, found by meaning from now on; see `Memories.remember`."""
@@ -113,7 +117,7 @@ class BoundScope:
         Raises   ScopeError if an id is set to something else already.
         """
         scope = self.scope.narrow(user=user, agent=agent, session=session)
-        return BoundScope(self._parts, resolved(self._parts.memories.store, scope))
+        return BoundScope(self._parts, resolved(self._parts.memories.store, scope), self.actor)
 
     def session(  # noqa: PLR0913 - options that users type by name
         self,
@@ -172,6 +176,7 @@ class BoundScope:
             parts.watches,
             # Where the memories' engine coordinates, a lease costs two durable writes: its revisions have to do.
             parts.coordinator if parts.slots is not parts.main else None,
+            self.actor,
         )
         return Session(kit, scope, options)
 
@@ -189,6 +194,7 @@ class BoundScope:
             raise UsageError(f"op={op!r}: give the beginning of an operation's name, such as op='slot.write'")
         checked_count("after", after)
         checked_count("limit", limit)
+        self.actor.check_within(self.scope, "subtree")
         return self._parts.slots.events(scope=self.scope, op=op, after=after, limit=limit)
 
     def clear(self) -> dict[str, int]:
@@ -197,13 +203,14 @@ class BoundScope:
         Of a session's scope the memories stay: they are its owner's. What is left of a user's aliases goes too.
         Returns how many of each went; there is no undo.
         """
-        parts, counts = self._parts, {"slots": 0, "memories": 0, "sessions": 0}
+        self.actor.check_within(self.scope, "subtree")
+        parts, counts, who = self._parts, {"slots": 0, "memories": 0, "sessions": 0}, self.actor.name
         for scope in with_aliases(parts.memories.store, self.scope):
             if parts.spool is not None:
                 parts.spool.drop(scope)
-            counts["slots"] += run(parts.slots, EraseSlots(scope, None, "subtree"))
+            counts["slots"] += run(parts.slots, EraseSlots(scope, None, "subtree", who))
             if not scope.session:
-                counts["memories"] += apply(parts.memories.store, EraseMemories(scope, within="subtree"))
+                counts["memories"] += apply(parts.memories.store, EraseMemories(scope, within="subtree", actor=who))
             counts["sessions"] += parts.sessions.drop_sessions(scope=scope)
             parts.watches.drop(scope)
             parts.memories.drop(scope)
@@ -231,9 +238,11 @@ class Offprompt:
         session: str | None = None,
         app: str | None = None,
         shared: bool = False,
+        actor: Actor | str = "app",
     ) -> BoundScope:
         """A scope by its ids; without any, the user of OFFPROMPT_USER or of the config file.
 
+        actor    whose doing it is, as events say it: a name, or an Actor, who may do less than the application.
         Raises   ScopeError if no id is given anywhere; never a wildcard.
         """
         for kind, value in (("user", user), ("agent", agent), ("session", session), ("app", app)):
@@ -242,9 +251,10 @@ class Offprompt:
         if user is None and agent is None and session is None and not shared:
             user = self._user
         scope = Scope(app or self.parts.settings.app, user, agent, session, shared)
-        return BoundScope(self.parts, resolved(self.parts.memories.store, scope))
+        actor = Actor(actor) if isinstance(actor, str) else actor
+        return BoundScope(self.parts, resolved(self.parts.memories.store, scope), actor)
 
-    def alias(self, old: str, new: str, *, app: str | None = None, preview: bool = False) -> Joined:
+    def alias(self, old: str, new: str, *, app: str | None = None, preview: bool = False, actor: str = "app") -> Joined:
         """Join two ids of one person: from now on `scope(user=old)` is `scope(user=new)`.
 
         Moves    memories, and slots whose name is free in the other's scopes; slots in conflict are named and stay, and
@@ -256,7 +266,7 @@ class Offprompt:
         if self.parts.spool is not None and not preview:
             self.parts.spool.make_way()
         stores = self.parts.slots, self.parts.memories.store
-        return join_users(*stores, app or self.parts.settings.app, old, new, preview=preview)
+        return join_users(*stores, app or self.parts.settings.app, old, new, preview=preview, actor=actor)
 
     def users(self, *, app: str | None = None) -> list[Holder]:
         """The users and agents of an app for whom something is stored, and how much; the shared scope first.

@@ -162,7 +162,7 @@ def asked_values(turn: Turn, message: Message, *, show: Sequence[str], head: Hea
             reason = "there is no such slot" if slot is None else "its policy is never"
             turn.warnings.append(f"show={name[:64]!r}: {reason}; it was not shown")
         else:
-            turn.uses.append((slot.name, "app"))
+            turn.uses.append((slot.name, turn.kit.actor.name))
             chosen.append((slot, "application"))
     taken = {slot.name for slot, _ in chosen} | set(head.carded)
     askable = [
@@ -188,7 +188,7 @@ def asked_values(turn: Turn, message: Message, *, show: Sequence[str], head: Hea
                 )
             continue
         if why != "application":
-            turn.uses.append((slot.name, "session"))
+            turn.uses.append((slot.name, turn.kit.actor.via("session")))
         turn.show(slot.name, why, tokens)
         fitting.append(slot)
     turn.tainted = turn.tainted or any(slot.trust == "tool" for slot in fitting)

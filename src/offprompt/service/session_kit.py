@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from offprompt.config import Settings
 from offprompt.errors import UnsupportedError
 from offprompt.protocols import Clock, Coordinator, SessionStore, SlotStore, Tokenizer
+from offprompt.records import APPLICATION, Actor
 from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.slot_writer import Kit
@@ -20,7 +21,10 @@ from offprompt.wire.shapes import Shape, check_tools
 
 @dataclass(frozen=True, slots=True)
 class SessionKit:
-    """What sessions share. coordinator: None: only the store's revisions keep processes apart."""
+    """What sessions share.
+
+    coordinator  None: only the store's revisions keep processes apart. actor: on whose behalf a session acts.
+    """
 
     slots: SlotStore
     sessions: SessionStore
@@ -31,6 +35,7 @@ class SessionKit:
     memories: MemoryAccess
     watches: LeakWatches = field(default_factory=LeakWatches)
     coordinator: Coordinator | None = None
+    actor: Actor = APPLICATION
 
     @property
     def slot_kit(self) -> Kit:

@@ -80,11 +80,12 @@ class Slots(Guards):
         spool = self._kit.spool
         if spool is None or if_version is not None:
             self._kit.make_way()
-            return self.write_as(Writer(), name, value, **given)
+            return self.write_as(Writer(actor=self._actor.name), name, value, **given)
+        writer = Writer(actor=self._actor.name)
         own, at = (clean_name(name), checked_value(name, value)), self._kit.clock.now()
         done = spool.attempt(
-            lambda key: self.write_as(Writer(op_key=key), name, value, **given),
-            lambda key: spooled_slot(key, at, self.scope, *own, given),
+            lambda key: self.write_as(replace(writer, op_key=key), name, value, **given),
+            lambda key: spooled_slot(key, at, self.scope, *own, given, writer.actor),
         )
         return told_slot(done) if isinstance(done, Spooled) else done
 
@@ -111,8 +112,9 @@ class Slots(Guards):
             self._log("slot.write", str(name)[:64], writer.actor, type(exc).__name__)
             raise
 
-    def get(self, name: str, *, touch: bool = True, actor: str = "app") -> Slot | None:
-        """The slot under that name in the scopes this one inherits, or None. Counts as a use."""
+    def get(self, name: str, *, touch: bool = True, actor: str | None = None) -> Slot | None:
+        """The slot under that name in the scopes this one inherits, or None. Counts as a use, by the scope's actor."""
+        actor = actor or self._actor.name
         found = self._find(clean_name(name))
         if found is None:
             return None
@@ -132,7 +134,7 @@ class Slots(Guards):
         found = {name: self.get(name) for name in names}
         return {name: slot for name, slot in found.items() if slot is not None}
 
-    def read(self, name: str, default: object = MISSING, *, actor: str = "app") -> Any:
+    def read(self, name: str, default: object = MISSING, *, actor: str | None = None) -> Any:
         """The value under that name, or `default`.
 
         Raises   NotFoundError, naming what is spelled alike, if there is none and no default.
@@ -148,13 +150,15 @@ class Slots(Guards):
         """Hide the slot under that name (`undo` brings it back within `undo_s`); returns its name as stored.
 
         Raises   NotFoundError if there is none; NameInvalidError for a part of a split slot; ConflictError if the
-                 version differs, the trust is lower, or the writer is the model and the name locked.
+                 version differs, the trust is lower, or the writer is the model and the name locked; ForbiddenError if
+                 it was found in a scope that the actor may not change.
         """
-        writer = writer or Writer()
+        writer = writer or Writer(actor=self._actor.name)
         self._kit.make_way()
         slot = self._find(clean_name(name))
         if slot is None:
             raise self._nothing(name)
+        self._actor.check_change(self.scope, slot.scope, f"slot {slot.name!r}")
         check_no_part(self._kit.slots, slot.scope, slot.name)
         try:
             beside = summary_names(self._kit.slots, slot.scope, slot.name)
@@ -171,7 +175,7 @@ class Slots(Guards):
             raise
         return slot.name
 
-    def undo(self, name: str, *, actor: str = "app") -> Slot:
+    def undo(self, name: str, *, actor: str | None = None) -> Slot:
         """Bring back what `forget` hid in exactly this scope.
 
         Raises   NotFoundError if nothing is hidden under the name, or its time is over; NameInvalidError for a part of
@@ -182,7 +186,8 @@ class Slots(Guards):
         hidden = find_hidden(self._kit.slots, self.scope, name)
         beside = summary_names(self._kit.slots, self.scope, name, hidden=True)
         names = [name, *part_names(name, hidden.parts if hidden is not None else 0), *beside]
-        restored = self._kit.slots.batch([RestoreSlot(self.scope, each, actor, self._kit.limits) for each in names])
+        who = actor or self._actor.name
+        restored = self._kit.slots.batch([RestoreSlot(self.scope, each, who, self._kit.limits) for each in names])
         return self._whole(restored[0])
 
     def list(
@@ -204,6 +209,7 @@ class Slots(Guards):
         Raises   UsageError for a condition of another type.
         """
         checked_query(names, since, until, within)
+        self._actor.check_within(self.scope, within)
         query = SlotQuery(self.scope, within, names, checked_tags(tags), since, until, forgotten)
         slots = run(self._kit.slots, ListSlots(query))
         parts = {(slot.scope, fold_name(f"{slot.name}.{part}")) for slot in slots for part in range(1, slot.parts + 1)}
@@ -240,6 +246,7 @@ class Slots(Guards):
         """
         if within not in ("exact", "subtree"):
             raise UsageError(f"within={within!r}: it is exact or subtree")
+        self._actor.check_within(self.scope, within)
         self._kit.make_way()
         chosen: list[str] = []
         for name in [clean_name(name) for name in names]:
@@ -249,7 +256,7 @@ class Slots(Guards):
             chosen += [name, *part_names(name, slot.parts if slot else 0)]
             for hidden in (False, True):
                 chosen += summary_names(self._kit.slots, self.scope, name, hidden=hidden)
-        return run(self._kit.slots, EraseSlots(self.scope, tuple(chosen) if names else None, within))
+        return run(self._kit.slots, EraseSlots(self.scope, tuple(chosen) if names else None, within, self._actor.name))
 
     def _whole(self, slot: Slot) -> Slot:
         """The slot with its parts joined."""

@@ -16,17 +16,19 @@ if TYPE_CHECKING:  # NumPy is loaded with the first memory
     from offprompt.service.memory_access import MemoryAccess
 
 
-def spooled_slot(key: str, at: float, scope: Scope, name: str, value: Json, options: dict[str, Any]) -> Spooled:
+def spooled_slot(
+    key: str, at: float, scope: Scope, name: str, value: Json, options: dict[str, Any], actor: str
+) -> Spooled:
     """The write of a slot. options: those of `Slots.write_as`, JSON but for DEFAULT."""
     given = {option: value for option, value in options.items() if value is not DEFAULT}
-    return Spooled(key, at, "write", scope, {"name": name, "value": value, "options": given})
+    return Spooled(key, at, "write", scope, {"name": name, "value": value, "options": given, "actor": actor})
 
 
 def told_slot(spooled: Spooled) -> Slot:
     """What the caller of a spooled write gets: the slot as far as it is known, `spooled`, version 0."""
     what, at = spooled.what, spooled.at
     policy, size = what["options"].get("policy") or "never", len(text_of(what["value"]).encode())
-    written = (policy, "user", "app", "app", at, at, size)
+    written = (policy, "user", "app", what["actor"], at, at, size)
     return Slot(spooled.scope, what["name"], what["value"], 0, *written, spooled=True)
 
 
@@ -56,7 +58,8 @@ class SpooledWrites:
         if options.get("tags") is not None:
             options["tags"] = tuple(options["tags"])
         slots = Slots(replace(self.kit, spool=None), one.scope)
-        slots.write_as(Writer(op_key=one.key), one.what["name"], one.what["value"], **options)
+        actor = one.what.get("actor", "app")  # what an older program spooled was the application's
+        slots.write_as(Writer(actor=actor, op_key=one.key), one.what["name"], one.what["value"], **options)
 
     def _remember(self, one: Spooled) -> None:
         from offprompt.service.remembering import Marks, Rememberer, Said  # noqa: PLC0415 - loads NumPy and the rules

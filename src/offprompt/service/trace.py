@@ -228,7 +228,7 @@ class Tracer:
             names |= {fold_name(shown.name) for shown in one.entry.shown}
             names |= {fold_name(str(action.arguments.get("slot", ""))) for action in one.parsed.actions}
         for event in events:
-            ours = event.scope == scope or event.actor not in ("model", "session")
+            ours = event.scope == scope or event.actor.partition(" ")[0] not in ("model", "session")
             if ours or fold_name(event.name) in names:
                 yield event
 

@@ -113,7 +113,7 @@ class Turn:
     @property
     def slots(self) -> Slots:
         """The slots that the session sees."""
-        return Slots(self.kit.slot_kit, self.scope)
+        return Slots(self.kit.slot_kit, self.scope, self.kit.actor)
 
     @property
     def stored(self) -> list[Slot]:
@@ -210,7 +210,7 @@ class Turn:
 
     def memory(self, memory_id: str) -> Memory | None:
         """The memory of that id, if the session finds it."""
-        return self.kit.memories.of(self.scope).get(fold_name(memory_id))
+        return self.kit.memories.of(self.scope, self.kit.actor).get(fold_name(memory_id))
 
     @property
     def looping(self) -> bool:
@@ -242,7 +242,8 @@ class Turn:
         if outcome != "ok":
             # What went well names slots that are there; what did not may quote the model.
             name, why = self.mask(name), self.mask(why)
-        self.events.append(Event(self.now, self.scope, op, "session", name[:64], outcome=outcome, why=why[:200]))
+        actor = self.kit.actor.via("session")
+        self.events.append(Event(self.now, self.scope, op, actor, name[:64], outcome=outcome, why=why[:200]))
 
     def mask(self, text: str) -> str:
         """A text that tells of what a model wrote, with handles in place of secrets: it may have written one."""

@@ -69,7 +69,8 @@ def _spooled(reply: Reply, capture: Capture, without: WithoutMemory, known: Know
     if not said:
         return ()
     target = captured_scope(scope) or scope
-    return tuple(Rememberer(kit.memories.kit, target).store(said, Marks(source="user", actor="session")))
+    marks = Marks(source="user", actor=kit.actor.via("session"))
+    return tuple(Rememberer(kit.memories.kit, target).store(said, marks))
 
 
 def _asked(without: WithoutMemory, capture: Capture) -> tuple[str, bool]:
