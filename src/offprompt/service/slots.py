@@ -115,17 +115,9 @@ class Slots(Guards):
     def get(self, name: str, *, touch: bool = True, actor: str | None = None) -> Slot | None:
         """The slot under that name in the scopes this one inherits, or None. Counts as a use, by the scope's actor."""
         actor = actor or self._actor.name
-        found = self._find(clean_name(name))
-        if found is None:
-            return None
-        if touch:
-            # Parts are used with their slot: a sliding life must not leave them behind.
-            names = [found.name, *part_names(found.name, found.parts)]
-            touched: list[Slot | None] = self._kit.slots.batch(
-                [GetSlot(found.scope, each, touch=True, actor=actor) for each in names]
-            )
-            found = touched[0] or found
-        return self._whole(found)
+        found = run(self._kit.slots, GetSlot(self.scope, clean_name(name), touch, actor, "inherit"))
+        # Parts are used with their slot: a sliding life must not leave them behind.
+        return None if found is None else self._whole(found, touch=touch, actor=actor)
 
     def get_many(self, names: Sequence[str]) -> dict[str, Slot]:
         """The slots that are there, by the name asked for."""
@@ -258,11 +250,11 @@ class Slots(Guards):
                 chosen += summary_names(self._kit.slots, self.scope, name, hidden=hidden)
         return run(self._kit.slots, EraseSlots(self.scope, tuple(chosen) if names else None, within, self._actor.name))
 
-    def _whole(self, slot: Slot) -> Slot:
+    def _whole(self, slot: Slot, *, touch: bool = False, actor: str = "app") -> Slot:
         """The slot with its parts joined."""
         if not slot.parts:
             return slot
-        ops = [GetSlot(slot.scope, part) for part in part_names(slot.name, slot.parts)]
+        ops = [GetSlot(slot.scope, part, touch, actor) for part in part_names(slot.name, slot.parts)]
         parts: list[Slot | None] = self._kit.slots.batch(ops)
         if None in parts:
             missing = f"{slot.name}.{parts.index(None) + 1}"
