@@ -26,7 +26,8 @@ from offprompt.rest import tracing
 from offprompt.rest import watching as watching_module
 from offprompt.rest.endpoint import Endpoint
 from offprompt.rest.logs import RequestLog, log_to
-from offprompt.rest.metrics import Metrics, forget_worker, shared_numbers
+from offprompt.rest.metrics import Metrics, forget_worker
+from offprompt.rest.shared_numbers import FOLDER, shared_numbers
 from offprompt.rest.tracing import Tracing
 from offprompt.rest.watched import GONE, OTHER, AsgiScope, Message, Receive, Send, Watched, Watcher
 from offprompt.rest.watching import watching
@@ -227,11 +228,11 @@ def test_numbers_of_several_workers_are_added_up_and_those_of_a_killed_one_stay(
             killed.wait()
             forget_worker(pid)
             said, _ = asked.communicate()
-        folder = os.environ["PROMETHEUS_MULTIPROC_DIR"]
+        folder = os.environ[FOLDER]
     assert 'offprompt_requests_total{method="GET",route="/health",status="200"} 7.0' in said
     assert "offprompt_requests_in_flight 1.0" in said
     assert not os.path.exists(folder)  # noqa: PTH110
-    assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ
+    assert FOLDER not in os.environ
 
 
 def spans_of(told: Told, **options: Any) -> tuple[ReadableSpan, ...]:

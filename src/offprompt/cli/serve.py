@@ -6,7 +6,7 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -15,9 +15,6 @@ from offprompt.cli.errors import quoted, report
 from offprompt.errors import OffpromptError, UnsupportedError, UsageError
 from offprompt.records import Identity
 from offprompt.service.offprompt import Offprompt
-
-if TYPE_CHECKING:
-    from offprompt.rest.dispatch import Dispatch
 
 PORT = 7333
 STOP_S = 30.0
@@ -39,15 +36,10 @@ class Served:
     def work(self, parent: int | None, started: Callable[[], None]) -> None:
         """Open the memory, answer until told to stop, and close it."""
         from offprompt.rest import serving  # noqa: PLC0415 - an extra
-        from offprompt.rest.app import make_app  # noqa: PLC0415
-        from offprompt.rest.logs import log_to  # noqa: PLC0415
-        from offprompt.rest.watched import Watched  # noqa: PLC0415
+        from offprompt.rest.app import ENDPOINTS, make_app  # noqa: PLC0415
+        from offprompt.rest.watching import watching  # noqa: PLC0415
 
-        requests = log_to(self.log)
-
-        def watched(app: Dispatch) -> Any:
-            return Watched(app, app.endpoints, watchers=[] if requests is None else [requests])
-
+        watched = watching(self.log, ENDPOINTS, os.environ)
         with self.call.memory(create=True) as memory:
             check_shared(memory, self.workers)
             app = make_app(memory, anybody(memory, self.call.options.user))
@@ -87,15 +79,21 @@ def serve(
     if workers == 1:
         served.work(None, lambda: say_where(call, url))
         return
+    from offprompt.rest.shared_numbers import shared_numbers  # noqa: PLC0415
     from offprompt.rest.workers import Workers  # noqa: PLC0415
 
-    every = Workers(
-        served.work_as_one_of_several,
-        workers,
-        stop_s=stop,
-        on_ready=lambda: say_where(call, url),
-    )
-    raise typer.Exit(every.run())
+    with shared_numbers():
+        from offprompt.rest.metrics import forget_worker  # noqa: PLC0415
+
+        every = Workers(
+            served.work_as_one_of_several,
+            workers,
+            stop_s=stop,
+            on_ready=lambda: say_where(call, url),
+            on_end=forget_worker,
+        )
+        code = every.run()
+    raise typer.Exit(code)
 
 
 def check_shared(memory: Offprompt, workers: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from offprompt.rest import health, mem, sessions, slots
+from offprompt.rest import health, mem, metrics, sessions, slots
 from offprompt.rest.dispatch import Dispatch, Identify
 from offprompt.rest.endpoint import Call, Endpoint
 from offprompt.rest.openapi import openapi
@@ -22,6 +22,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *slots.ENDPOINTS,
     *sessions.ENDPOINTS,
     *health.ENDPOINTS,
+    *metrics.ENDPOINTS,
     Endpoint("GET", "/openapi.json", "openapi", document, "This document.", "health", role=None, is_scoped=False),
 )
 """Everything that is served, in the order of the documents."""

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 import prometheus_client
@@ -16,10 +11,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from offprompt import __version__
 from offprompt.rest.endpoint import Answer, Call, Endpoint
+from offprompt.rest.shared_numbers import FOLDER
 from offprompt.rest.watched import Seen
-
-FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
-"""Where the library keeps the numbers of several processes; it must be set before the library is imported."""
 
 MEDIA_TYPE: Final = prometheus_client.CONTENT_TYPE_PLAIN_0_0_4
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -88,21 +81,6 @@ class Metrics:
 def numbers() -> Metrics:
     """Those of this process, whatever it serves."""
     return Metrics()
-
-
-@contextmanager
-def shared_numbers() -> Generator[None]:
-    """For the time of a server with several workers, around their start: a folder in which their numbers are added up.
-
-    It is this user's own, in the machine's folder for temporary files, and is removed in the end.
-    """
-    folder = Path(tempfile.mkdtemp(prefix="offprompt-metrics-"))
-    os.environ[FOLDER] = str(folder)
-    try:
-        yield
-    finally:
-        del os.environ[FOLDER]
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def forget_worker(pid: int) -> None:
