@@ -17,11 +17,12 @@ class NeedsError(UsageError):
 
 
 class RefusedError(ConflictError):
-    """A name that the model may not change; `kind`: the receipt that says why."""
+    """A name that the model may not change, or see; `kind`: the receipt that says why."""
 
-    def __init__(self, name: str, kind: Literal["locked", "only_names", "conflict"]) -> None:
+    def __init__(self, name: str, kind: Literal["locked", "only_names", "conflict", "never"]) -> None:
         self.kind = kind
-        super().__init__(f"models may not change slot {name!r} ({kind}); the application may")
+        verb = "see" if kind == "never" else "change"
+        super().__init__(f"models may not {verb} slot {name!r} ({kind}); the application may")
 
 
 def error_name(exc: OffpromptError) -> str:

@@ -40,7 +40,7 @@ class MemorySearch:
         for slot in self.turn.slots.list():
             if slot.policy != "never" or slot.allow:
                 value = "" if slot.policy == "never" else text_of(slot.value)
-                for at, piece in enumerate(_passages(value)):
+                for at, piece in enumerate(passages(value)):
                     index.add((slot.name, at), " ".join([slot.name, slot.name.replace("_", " "), *slot.tags, piece]))
                 line = slot_line(self.turn, slot)
                 lines[slot.name] = unverified(line, self.turn.language) if slot.trust == "tool" else line
@@ -50,7 +50,7 @@ class MemorySearch:
             if f"@{body.body_id}" in self.turn.issued:
                 texts[f"@{body.body_id}"] = (body.kind, body.text)
         for name, (_, text) in texts.items():
-            for at, piece in enumerate(_passages(text)):
+            for at, piece in enumerate(passages(text)):
                 index.add((name, at), piece)
         hits: list[tuple[str, str]] = []
         found_in = dict.fromkeys(name for (name, _), _ in index.search(query, len(index)))
@@ -86,7 +86,7 @@ def has_memories(turn: Turn) -> bool:
     return bool(apply(turn.kit.memories.store, ListMemories(query)))
 
 
-def _passages(text: str) -> Iterator[str]:
+def passages(text: str) -> Iterator[str]:
     """A text in pieces that share a quarter: whole, a long one is outweighed by any short one with a word of it."""
     size = PASSAGE_CHARS[language_of(text)]
     shared = size // 4

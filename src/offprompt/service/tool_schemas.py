@@ -66,7 +66,7 @@ class FunctionTool:
         try:
             read = msgspec.convert(given, self.arguments, strict=False)
         except (msgspec.ValidationError, ValueError) as exc:
-            raise ArgumentsError(f"{_worded(str(exc))}; {self.takes()}") from exc
+            raise ArgumentsError(f"{worded(str(exc))}; {self.takes()}") from exc
         return {
             name: getattr(read, name) for name in read.__struct_fields__ if getattr(read, name) is not msgspec.UNSET
         }
@@ -239,7 +239,7 @@ def _entries(lines: Sequence[str]) -> dict[str, str]:
     return {name: " ".join(words) for name, words in found.items()}
 
 
-def _worded(error: str) -> str:
+def worded(error: str) -> str:
     """What a validation says, in a model's words."""
     error = re.sub(r"Object contains unknown field (`[^`]*`)", r"it has no argument \1", error)
     error = re.sub(r"Object missing required field (`[^`]*`)", r"the argument \1 is missing", error)

@@ -1,0 +1,99 @@
+"""`offprompt mcp`: a scope's memory as tools for any program that speaks MCP."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from offprompt.cli.call import Call, command
+from offprompt.errors import UnsupportedError
+from offprompt.mcp.snippets import WHERE, Host, snippet
+from offprompt.records import Role, Trust
+from offprompt.service.offprompt import Offprompt
+
+if TYPE_CHECKING:
+    from offprompt.mcp.server import MemoryFor, MemoryServer
+    from offprompt.service.model_memory import ModelMemory
+
+
+def mcp(
+    call: Call,
+    *,
+    untrusted: Annotated[
+        bool, typer.Option("--untrusted", help="What is written has the trust of a tool's output.")
+    ] = False,
+    print_config: Annotated[
+        Host | None, typer.Option("--print-config", help="Print the settings of a host instead, and end.")
+    ] = None,
+) -> None:
+    """Serve a scope's memory to a model over MCP: on stdin and stdout, until stdin ends.
+
+    The scope is what the options name, never the model's choice. Needs the extra `mcp`.
+    """
+    if print_config is not None:
+        text = snippet(print_config, _command(), _arguments(call, untrusted=untrusted))
+        call.put({"host": print_config, "where": WHERE[print_config], "text": text}, text)
+        return
+    with call.memory(create=True) as memory:
+        server = _server(_own(call, memory, "tool" if untrusted else "user"), memory)
+        # Stdin is read in a thread, which no interrupt ends: it ends the process, and all that was answered is stored.
+        before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+        try:
+            asyncio.run(server.over_stdio())
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def _own(call: Call, memory: Offprompt, trust: Trust) -> MemoryFor:
+    """The one memory of a server on stdin.
+
+    Raises   ScopeError if nothing says whose it is.
+    """
+    from offprompt.service.model_memory import ModelMemory  # noqa: PLC0415 - loads NumPy
+
+    own = ModelMemory(memory.parts, call.scope_of(memory).scope, trust=trust, actor="mcp")
+
+    def memory_for(request: Any, role: Role) -> ModelMemory:
+        del request, role
+        return own
+
+    return memory_for
+
+
+def _server(memory_for: MemoryFor, memory: Offprompt) -> MemoryServer:
+    """The server.
+
+    Raises   UnsupportedError without the extra.
+    """
+    try:
+        from offprompt.mcp.server import MemoryServer  # noqa: PLC0415 - an extra, and a second to load
+    except ImportError as exc:
+        raise UnsupportedError("the MCP SDK is not installed; run: pip install 'offprompt[mcp]'") from exc
+    settings = memory.parts.settings
+    return MemoryServer(memory_for, memory.parts.tokenizer, settings.language or None)
+
+
+def _arguments(call: Call, *, untrusted: bool) -> list[str]:
+    """The command's arguments as this call has them; a host starts it in a folder of its own."""
+    own = call.options
+    url = own.url if own.url is None or ":" in own.url or " " in own.url else str(Path(own.url).absolute())
+    config = None if own.config is None else str(Path(own.config).absolute())
+    given = {"url": url, "config": config, "app": own.app, "user": own.user, "agent": own.agent, "session": own.session}
+    words = ["mcp", *(word for name, value in given.items() if value is not None for word in (f"--{name}", value))]
+    return words + ["--shared"] * own.shared + ["--untrusted"] * untrusted
+
+
+def _command() -> str:
+    """The program with its folder, since hosts look elsewhere; `offprompt` where it is not beside its Python."""
+    beside = Path(sys.executable).with_name("offprompt")
+    return str(beside) if beside.exists() else "offprompt"
+
+
+def mount(app: typer.Typer) -> None:
+    """Put the command into the program."""
+    command(app, "mcp")(mcp)
