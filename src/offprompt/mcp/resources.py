@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, quote, unquote
 from offprompt.errors import NotFoundError, UsageError
 from offprompt.mcp.answers import MAX_TOKENS, Pager
 from offprompt.mcp.words import ABOUT, KEEP, PROFILE_TITLE, PROMPTS, PromptDef, nothing_text
-from offprompt.records import fold_name
+from offprompt.records import compact, fold_name
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.model_memory import ModelMemory
 from offprompt.wire.head import Language
@@ -23,20 +23,21 @@ TEMPLATES: Final = (
     (f"{SLOTS}{{name}}{{?cursor}}", "slot", "A value by its name."),
     (f"{MEMORIES}{{id}}{{?cursor}}", "memory", "A memory by its id."),
 )
-PAGE_SLOTS: Final = 20
-"""Resources on a page of the list: their URIs and names together are far below the limit of an answer."""
+LIST_TOKENS: Final = 1800
+FRAME_TOKENS: Final = 10
+"""A page of the list, and what the protocol puts around each of its resources."""
 
 _CURSOR: Final = re.compile(r"\d{1,15}-\d{1,15}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A resource in the list. mime: `text/plain` or `application/json`."""
+    """A resource in the list. mime: `text/plain` or `application/json`. title: where its name does not say enough."""
 
     uri: str
     name: str
-    title: str
     mime: str
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +54,17 @@ class Resources:
         the template.
         """
         slots = [slot for slot in self.memory.slots() if fold_name(slot.name) > fold_name(cursor)]
-        page = slots[:PAGE_SLOTS]
-        found = [Listed(slot_uri(slot.name), slot.name, slot.name, _mime(slot.kind)) for slot in page]
+        found = [Listed(slot_uri(slot.name), slot.name, _mime(slot.kind)) for slot in slots]
         if not cursor:
-            found.insert(0, Listed(PROFILE, "profile", PROFILE_TITLE[self.pager.language], "text/plain"))
-        return found, page[-1].name if len(slots) > len(page) else ""
+            found.insert(0, Listed(PROFILE, "profile", "text/plain", PROFILE_TITLE[self.pager.language]))
+        left, page = LIST_TOKENS, list[Listed]()
+        for one in found:
+            left -= self.pager.tokenizer.count(compact([one.uri, one.name, one.mime, one.title]))
+            if page and left < 0:
+                return page, page[-1].name
+            left -= FRAME_TOKENS
+            page.append(one)
+        return page, ""
 
     def read(self, uri: str) -> tuple[str, str]:
         """A resource's mime type and text; a long one is cut, and its last line says which URI has the rest.

@@ -113,7 +113,9 @@ class MemoryServer:
     ) -> types.ListResourcesResult:
         cursor = (params.cursor if params is not None else None) or ""
         found, more = await self._run(context, lambda memory, pager: Resources(memory, pager).listed(cursor))
-        resources = [types.Resource(uri=one.uri, name=one.name, title=one.title, mime_type=one.mime) for one in found]
+        resources = [
+            types.Resource(uri=one.uri, name=one.name, title=one.title or None, mime_type=one.mime) for one in found
+        ]
         return types.ListResourcesResult(resources=resources, next_cursor=more or None)
 
     async def _list_templates(

@@ -8,8 +8,7 @@ from msgspec import Meta, Struct
 
 from offprompt.records import JournalEntry, LedgerEntry, Reply
 from offprompt.rest.endpoint import Shape
-from offprompt.service.trouble import Underway
-from offprompt.wire.options import Capture, Derive, HistoryPolicy, Mode
+from offprompt.wire.options import Capture, Derive, HistoryPolicy, Mode, Underway
 from offprompt.wire.shapes import Wire
 
 MAX_PAGE: Final = 1000

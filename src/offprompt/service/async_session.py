@@ -9,7 +9,7 @@ from typing import Any
 from offprompt.errors import UsageError
 from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionRecord
 from offprompt.service.session import Session
-from offprompt.service.trouble import Underway
+from offprompt.wire.options import Underway
 from offprompt.wire.streamed import AsyncStreamedReply, StreamReader
 
 

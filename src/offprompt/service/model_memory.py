@@ -160,8 +160,9 @@ class ModelMemory:
         ]
 
     def slots(self) -> list[Slot]:
-        """The slots that it may see, by name; values as stored, so `known` is what may be shown of them."""
-        return [slot for slot in self._slots.list() if slot.policy != "never"]
+        """The slots that it may see, by folded name; values as stored: what may be shown of them is for `known`."""
+        seen = [slot for slot in self._slots.list() if slot.policy != "never"]
+        return sorted(seen, key=lambda slot: fold_name(slot.name))
 
     def known(self, after: str = "") -> Iterator[Known]:
         """Everything it may see: slots by name, then memories in order of creation.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,12 +19,12 @@ from offprompt.service.request_ledger import Sizes
 from offprompt.service.requests import RequestBuilder
 from offprompt.service.session_kit import Model, SessionKit
 from offprompt.service.session_lock import SessionLock
-from offprompt.service.trouble import Known, Underway, WithoutMemory, nothing
+from offprompt.service.trouble import Known, WithoutMemory, nothing
 from offprompt.service.turn import Turn
 from offprompt.service.unrecorded import catch_up, with_spooled
 from offprompt.wire.head import missing_text
-from offprompt.wire.options import SessionOptions
-from offprompt.wire.payload import plain
+from offprompt.wire.options import SessionOptions, Underway
+from offprompt.wire.payload import given_messages
 from offprompt.wire.streamed import Lookups, StreamedReply, StreamReader
 
 FORGOTTEN = (
@@ -80,12 +80,7 @@ class Session:
 
     def _given(self, messages: Sequence[Any], show: Sequence[str]) -> list[dict[str, Any]]:
         """The messages as plain data, in the session's form."""
-        if isinstance(show, str):
-            raise UsageError(f"show={show!r} is one text; pass a list, such as show=[{show!r}]")
-        if isinstance(messages, (str, Mapping)) or not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("messages is not a list; pass the whole conversation, such as [{'role': 'user', …}]")
-        given = [plain(message, f"messages[{at}]") for at, message in enumerate(messages)]
-        return self._model.shape.gather(given)
+        return self._model.shape.gather(given_messages(messages, show))
 
     def _reminded(self, before: SessionRecord, change: SessionChange) -> SessionChange:
         """The change, with a warning if the application left out the reply that it was given last."""

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import Struct
-
 from offprompt.records import MEMORY_ACTIONS, Head, Message, Receipt, Reply, SessionRecord, ToolCall
 from offprompt.service.conversation import Conversation, Forms, Placed
 from offprompt.service.grouping import rendered
@@ -16,7 +14,7 @@ from offprompt.service.scrubber import Scrubber
 from offprompt.wire.actions import parse_actions
 from offprompt.wire.handles import Looked, resolve_arguments, resolve_text
 from offprompt.wire.head import Language, missing_text, receipt_text
-from offprompt.wire.options import SessionOptions
+from offprompt.wire.options import SessionOptions, Underway
 from offprompt.wire.shapes import Outgoing, Result, Shape
 
 log = logging.getLogger("offprompt")
@@ -29,20 +27,6 @@ class Known:
     conversation: Conversation
     record: SessionRecord
     scrubber: Scrubber
-
-
-class Underway(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A request whose reply is still to come, as plain data.
-
-    asked  the request's number in the ledger, 0: none. The rest is that of `WithoutMemory`, where there was trouble.
-    """
-
-    asked: int = 0
-    cause: str = ""
-    language: Language = "en"
-    added: tuple[Message, ...] = ()
-    given: tuple[Message, ...] = ()
-    is_recorded: bool = False
 
 
 @dataclass(slots=True)

@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
+from msgspec import Struct
+
 from offprompt.errors import UsageError
+from offprompt.records import Message
+from offprompt.wire.head import Language
 from offprompt.wire.shapes import Wire
 
 HistoryPolicy: TypeAlias = Literal[
@@ -52,3 +56,19 @@ class SessionOptions:
         given = self.context_tokens
         if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"context_tokens={self.context_tokens!r}: give the model's window, a number above 0")
+
+
+class Underway(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A request whose reply is still to come, as plain data.
+
+    asked    the request's number in the ledger, 0: none. The rest is there where memory was not.
+    cause    why the request went without memory; empty: it did not. language: of its user.
+    added    what the turn added behind what was given. given: the request's messages. is_recorded: it is stored.
+    """
+
+    asked: int = 0
+    cause: str = ""
+    language: Language = "en"
+    added: tuple[Message, ...] = ()
+    given: tuple[Message, ...] = ()
+    is_recorded: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from offprompt.errors import UnsupportedError, UsageError
@@ -32,6 +32,18 @@ def plain(value: object, what: str) -> dict[str, Any]:
             f"{what} is a stream and not whole; pass a stream to absorb_stream, or call the model without stream=True"
         )
     raise UsageError(f"{what} is a {type(value).__name__}; give the client's object or its dict")
+
+
+def given_messages(messages: object, show: object) -> list[dict[str, Any]]:
+    """What an application gives to prepare, as plain data.
+
+    Raises   UsageError if the messages are not a list of messages, or `show` is one text.
+    """
+    if isinstance(show, str):
+        raise UsageError(f"show={show!r} is one text; pass a list, such as show=[{show!r}]")
+    if isinstance(messages, (str, Mapping)) or not isinstance(messages, Iterable):
+        raise UsageError("messages is not a list; pass the whole conversation, such as [{'role': 'user', …}]")
+    return [plain(message, f"messages[{at}]") for at, message in enumerate(cast("Iterable[object]", messages))]
 
 
 def _dumped(value: object) -> object:
