@@ -12,8 +12,8 @@ from offprompt.errors import ConflictError
 from offprompt.records import Reply
 from offprompt.service.offprompt import BoundScope, Offprompt
 from offprompt.service.session import Session
-from offprompt.service.trouble import Underway
 from offprompt.testing import MovedClock
+from offprompt.wire.options import Underway
 from tests.service.parts import parts_of
 from tests.service.talk import MODELS, Wire, as_reply, call
 from tests.service.test_trouble import BreakableStore, call_reply, text_reply

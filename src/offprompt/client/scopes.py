@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from offprompt.client._answers import records_of
 from offprompt.client._requests import Asking, Async, AsyncSending, Request, Sending, Sync, asked, id_headers, path_of
 from offprompt.client.memories import AsyncMemories, Memories
+from offprompt.client.sessions import AsyncSession, Session
 from offprompt.client.slots import AsyncSlots, Slots
 from offprompt.errors import NotFoundError, ScopeError, UsageError
 from offprompt.records import Event, Recalled, Remembered, Scope
 from offprompt.records.slot import RESERVED_PREFIX
-from offprompt.records.values import checked_count
+from offprompt.records.values import checked_count, checked_tools
+from offprompt.wire.options import Capture, Derive, HistoryPolicy, Mode, SessionOptions
+from offprompt.wire.shapes import Wire
 
 EVENTS_PAGE = 1000
 
@@ -88,6 +91,28 @@ class BoundScope(ScopeCalls, Sync):
             raise no_memory(name, self.scope)
         return name
 
+    def session(  # noqa: PLR0913 - options that users type by name
+        self,
+        session_id: str,
+        *,
+        model: str = "",
+        wire: Wire | None = None,
+        system: str = "",
+        tools: list[dict[str, Any]] | None = None,
+        context_tokens: int | None = None,
+        policy: HistoryPolicy = "auto",
+        mode: Mode = "off_prompt",
+        actions: Literal["tools", "text"] = "tools",
+        capture: Capture | None = None,
+        derive: Derive | None = None,
+    ) -> Session:
+        """The conversation of that id in this scope, new or gone on with; asks nothing. See the library's `session`."""
+        checked_tools(tools)
+        options = SessionOptions(
+            model, wire, system, tuple(tools or ()), context_tokens, policy, mode, actions, capture, derive
+        )
+        return Session(self._transport, self._headers, lambda: self.scope, session_id, options)
+
     def narrow(self, *, user: str | None = None, agent: str | None = None, session: str | None = None) -> BoundScope:
         """This scope with further ids.
 
@@ -137,6 +162,13 @@ class AsyncBoundScope(ScopeCalls, Async):
         if not await self.memories.forget(name):
             raise no_memory(name, self._scope)
         return name
+
+    def session(self, session_id: str, **options: Any) -> AsyncSession:
+        """See `BoundScope.session`, with the same options; its calls are awaited."""
+        tools = options.pop("tools", None)
+        checked_tools(tools)
+        given = SessionOptions(tools=tuple(tools or ()), **options)
+        return AsyncSession(self._transport, self._headers, lambda: self.scope, session_id, given)
 
     def narrow(
         self, *, user: str | None = None, agent: str | None = None, session: str | None = None
