@@ -12,7 +12,7 @@ import pytest
 
 from offprompt.errors import NotFoundError
 from offprompt.rest.dispatch import STREAMS, Dispatch, Identify
-from offprompt.rest.endpoint import Call, Endpoint, Lines, LinesOf, Shape
+from offprompt.rest.endpoint import Call, Endpoint, Lines, LinesOf, Pieces, Shape
 from offprompt.service.offprompt import Offprompt
 from tests.rest.running import Running, running
 
@@ -50,7 +50,7 @@ def nothing(call: Call) -> Lines:
 TESTED = (
     Endpoint("POST", "/add", "add", add, "Add.", "t", body=LinesOf(Line)),
     Endpoint("POST", "/double", "double", doubled, "Double.", "t", body=LinesOf(Line), answer=LinesOf(Line)),
-    Endpoint("POST", "/raw", "raw", lambda call: {"lines": [len(x) for x in call.body]}, ".", "t", body=LinesOf(bytes)),
+    Endpoint("POST", "/raw", "raw", lambda call: {"bytes": sum(map(len, call.body))}, "Take.", "t", body=Pieces()),
     Endpoint("GET", "/count/{n}", "count", count, "Count.", "t", answer=LinesOf(Line)),
     Endpoint("GET", "/nothing/{n}", "nothing", nothing, "Nothing.", "t", answer=LinesOf(Line)),
 )
@@ -86,8 +86,11 @@ def test_a_wrong_line_is_named(lines: Running) -> None:
         assert refused.json()["detail"].startswith("line 3 ")
 
 
-def test_lines_can_be_handed_on_unread(lines: Running) -> None:
-    assert post(lines, "/raw", b"abc\n\n\xff\xfe\nx").json() == {"lines": [3, 2, 1]}
+def test_bytes_are_handed_on_unread(lines: Running) -> None:
+    pieces = (b"\xff\n" * 1000 for _ in range(1000))
+    sent = lines.http.post("/raw", content=pieces, headers={"content-type": "application/octet-stream"})
+    assert sent.json() == {"bytes": 2_000_000}
+    assert post(lines, "/raw", b"{}").status_code == 415
 
 
 def test_an_answer_comes_while_the_body_is_sent_and_holds_all(lines: Running) -> None:

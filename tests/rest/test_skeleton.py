@@ -40,7 +40,7 @@ USER = {"Offprompt-User": "%E5%B0%8F%E6%98%8E"}
 
 def test_a_slot_is_written_read_and_forgotten(client: Any) -> None:
     made = client("PUT", "/v1/slots/%E5%9F%8E%E5%B8%82", json={"value": "上海"}, headers=USER)
-    assert (made.status_code, made.json()["name"], made.headers["etag"]) == (201, "城市", '"1"')
+    assert (made.status_code, made.json()["name"], made.headers["etag"][:3]) == (201, "城市", '"1-')
     assert client("GET", "/v1/slots/%E5%9F%8E%E5%B8%82", headers=USER).json()["value"] == "上海"
     assert client("GET", "/mem/read", params={"slot": "城市"}, headers=USER).json() == {"slot": "城市", "value": "上海"}
     assert client("DELETE", "/v1/slots/%E5%9F%8E%E5%B8%82", headers=USER).json() == {"name": "城市"}

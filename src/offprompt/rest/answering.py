@@ -12,8 +12,9 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from offprompt.errors import OffpromptError
-from offprompt.rest.endpoint import JSON, LINES, Answer, Endpoint, Lines
+from offprompt.rest.endpoint import JSON, Answer, Call, Lines
 from offprompt.rest.problems import MEDIA_TYPE, Problem, problem_of
+from offprompt.rest.versions import is_known
 
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -37,29 +38,32 @@ class Reply:
     code: str = ""
 
 
-def rendered(endpoint: Endpoint, done: object) -> Reply:
+def rendered(call: Call, done: object) -> Reply:
     """What the function returned as a reply; called in the worker thread.
 
     Streams  their first piece is made here, so that its errors have a status.
     """
+    endpoint = call.endpoint
     if isinstance(done, Lines):
         pieces = _pieces(done)
-        return Reply(endpoint.status, {"content-type": LINES}, _behind(next(pieces, b""), pieces))
+        return Reply(endpoint.status, {"content-type": endpoint.answers}, _behind(next(pieces, b""), pieces))
     answer = done if isinstance(done, Answer) else Answer(done)
     headers = dict(answer.headers)
     if answer.version:
         headers["etag"] = f'"{answer.version}"'
+        if endpoint.method == "GET" and is_known(call, answer.version):
+            return Reply(HTTPStatus.NOT_MODIFIED, headers, b"")
     status = answer.status or endpoint.status
-    if status in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+    if status == HTTPStatus.NO_CONTENT:
         return Reply(status, headers, b"")
     if isinstance(answer.content, bytes):
         return Reply(status, {"content-type": endpoint.answers, **headers}, answer.content)
     return Reply(status, {"content-type": JSON, **headers}, encode(answer.content))
 
 
-def refused(error: OffpromptError) -> Reply:
-    """An error as a reply."""
-    problem, headers = problem_of(error)
+def refused(error: OffpromptError, *, is_conditional: bool = False) -> Reply:
+    """An error as a reply. is_conditional: the request says what it expects to be there."""
+    problem, headers = problem_of(error, is_conditional=is_conditional)
     return problem_reply(problem, headers)
 
 

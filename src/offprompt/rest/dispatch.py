@@ -13,13 +13,13 @@ from typing import Any, Final, Protocol, TypeAlias
 from offprompt.errors import OffpromptError
 from offprompt.records.access import Identity
 from offprompt.rest.answering import Reply, Send, problem_reply, refused, rendered, send_reply
-from offprompt.rest.endpoint import Call, Endpoint, Headers, LinesOf
+from offprompt.rest.endpoint import Call, Endpoint, Headers
 from offprompt.rest.problems import RequestError, unexpected
 from offprompt.rest.reading import (
     BodyReader,
-    LinesReader,
     QueryReader,
     Receive,
+    StreamReader,
     check_types,
     read_body,
     read_headers,
@@ -31,8 +31,9 @@ AsgiScope: TypeAlias = MutableMapping[str, Any]
 
 THREADS: Final = 32
 STREAMS: Final = 8
-"""Bodies that are read as lines at a time: each of them holds a thread for as long as its client sends."""
-READS_LINES: Final = "offprompt.reads_lines"
+"""Bodies that are read while they come, at a time: each of them holds a thread for as long as its client sends."""
+CONDITIONS: Final = (b"if-match", b"if-none-match")
+IS_STREAM: Final = "offprompt.is_stream"
 LOG: Final = logging.getLogger("offprompt.rest")
 NOBODY: Final = Identity(roles=frozenset())
 """Who asks where no key is asked for."""
@@ -59,12 +60,10 @@ class Dispatch:
         self._router = Router(endpoints)
         self._queries = {each.name: QueryReader(each.query) for each in endpoints if each.query is not None}
         self._bodies = {
-            each.name: BodyReader(each.body)
-            for each in endpoints
-            if each.body is not None and not isinstance(each.body, LinesOf)
+            each.name: BodyReader(each.body) for each in endpoints if each.body is not None and not each.is_stream
         }
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="offprompt-rest")
-        self._streams = ThreadPoolExecutor(STREAMS, thread_name_prefix="offprompt-lines")
+        self._streams = ThreadPoolExecutor(STREAMS, thread_name_prefix="offprompt-stream")
         self._streaming = 0
         self.running = 0
         self.is_draining = False
@@ -82,19 +81,20 @@ class Dispatch:
         try:
             reply = await self._replied(scope, receive)
             scope["offprompt.problem"] = reply.code
-            threads = self._streams if scope.get(READS_LINES) else self._threads
+            threads = self._streams if scope.get(IS_STREAM) else self._threads
             await send_reply(send, reply, is_head=scope["method"] == "HEAD", threads=threads)
         except Exception:  # behind the first piece of a stream there is no status to say it with
             LOG.exception("%s %s", scope["method"], scope.get("offprompt.endpoint", "?"))
         finally:
             self.running -= 1
-            self._streaming -= scope.get(READS_LINES, 0)
+            self._streaming -= scope.get(IS_STREAM, 0)
 
     async def _replied(self, scope: AsgiScope, receive: Receive) -> Reply:
         try:
             return await self._answered(scope, receive)
         except OffpromptError as exc:
-            return refused(exc)
+            is_conditional = any(name in CONDITIONS for name, _ in scope["headers"])
+            return refused(exc, is_conditional=is_conditional)
         except Exception:
             LOG.exception("%s %s", scope["method"], scope.get("offprompt.endpoint", "?"))
             return problem_reply(unexpected())
@@ -123,10 +123,10 @@ class Dispatch:
             call.query = self._queries[endpoint.name].read(scope["query_string"])
         elif scope["query_string"]:
             raise RequestError(HTTPStatus.BAD_REQUEST, f"{endpoint.path} takes no query; leave it out")
-        if isinstance(endpoint.body, LinesOf):
+        if endpoint.is_stream:
             self._begin_stream(scope)
-            call.body = LinesReader(endpoint.body.kind, receive, asyncio.get_running_loop())
-            return await self._in_thread(self._streams, lambda: rendered(endpoint, endpoint.run(call)))
+            call.body = StreamReader(receive, asyncio.get_running_loop()).read(endpoint.body)
+            return await self._in_thread(self._streams, lambda: rendered(call, endpoint.run(call)))
         body = await read_body(receive, headers) if endpoint.body is not None else b""
         return await self._in_thread(self._threads, lambda: self._done(call, body))
 
@@ -134,7 +134,7 @@ class Dispatch:
         """Run the endpoint's function, in a worker thread."""
         if call.endpoint.body is not None:
             call.body = self._bodies[call.endpoint.name].read(body)
-        return rendered(call.endpoint, call.endpoint.run(call))
+        return rendered(call, call.endpoint.run(call))
 
     def _begin_stream(self, scope: AsgiScope) -> None:
         if self._streaming >= STREAMS:
@@ -144,7 +144,7 @@ class Dispatch:
                 {"retry-after": "1"},
             )
         self._streaming += 1
-        scope[READS_LINES] = 1
+        scope[IS_STREAM] = 1
 
     async def _in_thread(self, threads: ThreadPoolExecutor, work: Callable[[], Reply]) -> Reply:
         context = contextvars.copy_context()

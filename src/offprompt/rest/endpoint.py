@@ -21,6 +21,7 @@ Headers: TypeAlias = Mapping[str, str]
 
 JSON: Final = "application/json"
 LINES: Final = "application/x-ndjson"
+BYTES: Final = "application/octet-stream"
 
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, omit_defaults=True):
@@ -72,7 +73,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer that is more than its content. version: of what it shows; it becomes the ETag."""
+    """An answer that is more than its content. version: of what it shows, by `versions.tag_of`; it becomes the ETag."""
 
     content: object
     status: int | None = None
@@ -94,12 +95,17 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class LinesOf:
-    """A body of any length: one JSON document of this kind a line; with `bytes` each line as it is, unread.
+    """A body of any length: one JSON document of this kind a line.
 
     `call.body` is an iterable over them, which waits for the client: `run` reads it while it comes.
     """
 
     kind: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A body of any length and form: `call.body` is an iterable over its bytes as they come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +129,9 @@ class Endpoint:
 
     name     unique, the operationId. run: in a worker thread; returns content for `answer`, an Answer, or Lines.
     role     what the key must have; None: no key is asked for.
-    body     the type of a JSON document; LinesOf: a stream of lines; None: none is read.
-    answer   the type of a JSON document; LinesOf: a stream of lines; None: nothing, or what `media_type` says.
+    body     the type of a JSON document; LinesOf: a stream of lines; Pieces: bytes; None: none is read.
+    answer   the type of a JSON document; LinesOf: a stream of lines; None: text of the type that `media_type` says.
+    is_versioned  its answers have a version, which If-Match and If-None-Match ask for.
     """
 
     method: Method
@@ -141,6 +148,22 @@ class Endpoint:
     is_scoped: bool = True
     example: Example = Example()
     media_type: str = ""
+    is_versioned: bool = False
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it may change what is stored."""
+        return self.method != "GET" and self.role not in (None, "read")
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether its body is read while it comes."""
+        return isinstance(self.body, (LinesOf, Pieces))
+
+    @property
+    def reads(self) -> str:
+        """The media type of its body."""
+        return LINES if isinstance(self.body, LinesOf) else BYTES if isinstance(self.body, Pieces) else JSON
 
     @property
     def answers(self) -> str:

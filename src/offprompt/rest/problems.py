@@ -44,6 +44,9 @@ STATUS: Final[Mapping[type[OffpromptError], int]] = {
 }
 """The HTTP status of each error; of a class that is not here, that of the nearest one above it."""
 
+HINTS: Final = ("name", "used", "limit", "unit", "path", "form", "where")
+"""Fields of errors that their problems carry."""
+
 RETRY_S: Final = 1
 """Seconds after which a store that did not answer may be asked again."""
 
@@ -53,8 +56,9 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     type     a reference to the page on errors. title: the status in words. detail: what, which value, the rule, the
              way out. code: the class of the error in `offprompt.errors`.
-    retry_after_s  seconds after which the same request may work. used, limit: of what is limited. alike: names that
-             are spelled like the one asked for.
+    retry_after_s  seconds after which the same request may work.
+    used, limit, unit  of what is limited. name: what was asked for; alike: names that are spelled like it.
+    path     where a value breaks its schema. form, where: of a stored value that was about to be sent.
     """
 
     type: str
@@ -65,7 +69,12 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     retry_after_s: float | None = None
     used: int | None = None
     limit: int | None = None
+    unit: str = ""
+    name: str = ""
     alike: list[str] = []
+    path: str = ""
+    form: str = ""
+    where: str = ""
 
 
 class RequestError(UsageError):
@@ -85,9 +94,14 @@ def status_of(error: OffpromptError) -> int:
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
-def problem_of(error: OffpromptError) -> tuple[Problem, dict[str, str]]:
-    """An error as a problem, and the headers that go with it."""
+def problem_of(error: OffpromptError, *, is_conditional: bool = False) -> tuple[Problem, dict[str, str]]:
+    """An error as a problem, and the headers that go with it.
+
+    is_conditional   the request says what it expects to be there: a conflict is that it is not.
+    """
     status = status_of(error)
+    if is_conditional and status == HTTPStatus.CONFLICT:
+        status = HTTPStatus.PRECONDITION_FAILED
     headers: dict[str, str] = dict(error.headers) if isinstance(error, RequestError) else {}
     retry = error.retry_after_s if isinstance(error, RateError) else RETRY_S if status == 503 else None
     if retry is not None:
@@ -95,6 +109,7 @@ def problem_of(error: OffpromptError) -> tuple[Problem, dict[str, str]]:
     if status == HTTPStatus.UNAUTHORIZED:
         headers["www-authenticate"] = "Bearer"
     code = "UsageError" if isinstance(error, RequestError) else type(error).__name__
+    hints = {name: value for name in HINTS if (value := getattr(error, name, None))}
     return (
         Problem(
             type=f"/docs/errors#{code}",
@@ -103,9 +118,8 @@ def problem_of(error: OffpromptError) -> tuple[Problem, dict[str, str]]:
             detail=str(error),
             code=code,
             retry_after_s=retry,
-            used=error.used if isinstance(error, LimitError) else None,
-            limit=error.limit if isinstance(error, LimitError) else None,
             alike=list(error.alike) if isinstance(error, NotFoundError) else [],
+            **hints,
         ),
         headers,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
@@ -12,7 +13,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from offprompt.rest.endpoint import JSON, LINES, Endpoint, Headers, LinesOf, Shape
+from offprompt.rest.endpoint import BYTES, Endpoint, Headers, LinesOf, Pieces, Shape
 from offprompt.rest.problems import RequestError
 
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -53,14 +54,15 @@ def check_types(endpoint: Endpoint, headers: Headers) -> None:
     Raises   RequestError 415 or 406.
     """
     if endpoint.body is not None:
-        wanted = LINES if isinstance(endpoint.body, LinesOf) else JSON
+        wanted = endpoint.reads
         given = headers.get("content-type", "")
         kind, _, rest = given.partition(";")
         charset = rest.replace(" ", "").replace('"', "").lower()
         if kind.strip().lower() != wanted or charset not in ("", "charset=utf-8"):
             said = f"Content-Type: {given[:60]}" if given else "no Content-Type"
             raise RequestError(
-                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"{said}: this is read as {wanted} in UTF-8; say so, and send that"
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+                f"{said}: this is read as {wanted}{'' if wanted == BYTES else ' in UTF-8'}; say so, and send that",
             )
         if headers.get("content-encoding", "identity").lower() != "identity":
             raise RequestError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a packed body is not read; send it as it is")
@@ -198,40 +200,47 @@ async def read_body(receive: Receive, headers: Headers) -> bytes:
         raise _too_slow() from exc
 
 
-class LinesReader:
-    """A body that is a stream of lines, read in a worker thread as it is asked for: one piece is in memory at a time.
+class StreamReader:
+    """A body that is read in a worker thread as it is asked for: one piece of it is in memory at a time."""
 
-    is_at_end   whether all of it was read.
-    """
-
-    def __init__(self, kind: Any, receive: Receive, loop: asyncio.AbstractEventLoop) -> None:
-        self._reader = BodyReader(kind) if kind is not bytes else None
+    def __init__(self, receive: Receive, loop: asyncio.AbstractEventLoop) -> None:
         self._receive, self._loop = receive, loop
-        self.is_at_end = False
 
-    def __iter__(self) -> Iterator[Any]:
-        """Each line as the kind; empty ones are left out.
+    def read(self, body: LinesOf | Pieces) -> Iterator[Any]:
+        """What the body consists of: its lines, or its bytes."""
+        return self.pieces() if isinstance(body, Pieces) else self.lines(body.kind)
 
-        Raises   RequestError 408 if nothing comes for BODY_S seconds, 413 for a line over MAX_LINE_BYTES, 400 or 422
-                 for one that is not what it should be, with its number.
+    def pieces(self) -> Iterator[bytes]:
+        """The bytes as they come.
+
+        Raises   RequestError 408 if nothing comes for BODY_S seconds, 400 if the client is gone.
         """
-        number, rest = 0, b""
-        while not self.is_at_end:
+        has_more = True
+        while has_more:
             try:
-                part, has_more = asyncio.run_coroutine_threadsafe(self._next(), self._loop).result()
+                piece, has_more = asyncio.run_coroutine_threadsafe(self._next(), self._loop).result()
             except TimeoutError as exc:
                 raise _too_slow() from exc
-            self.is_at_end = not has_more
-            *lines, rest = (rest + part).split(b"\n")
-            if len(rest) > MAX_LINE_BYTES:
-                raise RequestError(
-                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                    f"line {number + 1 + len(lines)} is over {MAX_LINE_BYTES:,} bytes",
-                )
-            for line in lines if has_more else [*lines, rest]:
+            if piece:
+                yield piece
+
+    def lines(self, kind: Any) -> Iterator[Any]:
+        """Each line as the kind; empty ones are left out.
+
+        Raises   as `pieces`; RequestError 413 for a line over MAX_LINE_BYTES, 400 or 422 for one that is not what it
+                 should be, with its number.
+        """
+        reader, number, rest = BodyReader(kind), 0, b""
+        for piece in itertools.chain(self.pieces(), [b"\n"]):
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
                 number += 1
                 if line.strip():
-                    yield line if self._reader is None else self._reader.read(line, f"line {number}")
+                    yield reader.read(line, f"line {number}")
+            if len(rest) > MAX_LINE_BYTES:
+                raise RequestError(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"line {number + 1} has more than {MAX_LINE_BYTES:,} bytes"
+                )
 
     async def _next(self) -> tuple[bytes, bool]:
         async with asyncio.timeout(BODY_S):

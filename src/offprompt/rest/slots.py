@@ -6,8 +6,10 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from offprompt.records import DEFAULT, Policy, Slot, SlotVersion, Within
+from offprompt.errors import UsageError
+from offprompt.records import DEFAULT, Place, Policy, Slot, SlotVersion, Within
 from offprompt.rest.endpoint import Answer, Call, Endpoint, Example, Shape
+from offprompt.rest.versions import expected_version, tag_of
 
 TAG: Final = "slots"
 CITY: Final = {"name": "city"}
@@ -39,6 +41,20 @@ class SlotFind(Shape, frozen=True):
     forgotten: bool = False
 
 
+class Look(Shape, frozen=True):
+    """Whether the look counts as a use."""
+
+    touch: bool = True
+
+
+class Guarding(Shape, frozen=True):
+    """What is to be different: places in which the handle of a `never` slot resolves, and whether models may write."""
+
+    allow: list[Place] = []  # noqa: RUF012 - msgspec copies it
+    disallow: list[Place] = []  # noqa: RUF012
+    locked: bool | None = None
+
+
 class EraseWithin(Shape, frozen=True):
     """Where is erased: this scope, or every one below it too."""
 
@@ -63,14 +79,41 @@ class Name(Struct):
     name: str
 
 
+class Guarded(Struct):
+    """What holds for models and for the slot's handle."""
+
+    locked: bool
+    allow: tuple[Place, ...]
+
+
 class Count(Struct):
     """How many."""
 
     count: int
 
 
+def shown(slot: Slot, status: int = 200) -> Answer:
+    """A slot with its tag."""
+    kept = (slot.scope, slot.created_at, slot.updated_at, slot.policy, slot.tags, slot.importance, slot.ttl_s)
+    return Answer(slot, version=tag_of(slot.version, *kept, slot.locked, slot.allow), status=status)
+
+
+def wanted_version(call: Call, *, is_exact: bool) -> int | None:
+    """The version that the change is asked of. is_exact: of this very scope, not of one that it inherits."""
+
+    def current() -> tuple[int, str] | None:
+        slot = call.scope.slots.get(call.path["name"], touch=False)
+        is_there = slot is not None and (slot.scope == call.scope.scope or not is_exact)
+        return (slot.version, shown(slot).version) if slot is not None and is_there else None
+
+    return expected_version(call, current)
+
+
 def write(call: Call) -> Answer:
-    """Answers with the slot as stored; 201 if it was not there."""
+    """Answers with the slot as stored; 201 if it was not there.
+
+    With If-Match it is written only over that version, with `If-None-Match: *` only if none is there: else 412.
+    """
     body: SlotWrite = call.body
     slot = call.scope.write(
         call.path["name"],
@@ -79,30 +122,57 @@ def write(call: Call) -> Answer:
         tags=body.tags,
         importance=body.importance,
         policy=body.policy,
+        if_version=wanted_version(call, is_exact=True),
         split=body.split,
         schema=body.schema,
     )
-    return Answer(slot, version=str(slot.version), status=201 if slot.version == 1 else 200)
+    return shown(slot, 201 if slot.version == 1 else 200)
 
 
 def read(call: Call) -> Answer:
-    """The slot under that name, in any spelling that folds to it, in the scopes that this one inherits."""
+    """The slot under that name, in any spelling that folds to it, in the scopes that this one inherits.
+
+    With If-None-Match and the tag of what is there: 304.
+    """
     name = call.path["name"]
-    slot = call.scope.slots.get(name)
+    slot = call.scope.slots.get(name, touch=call.query.touch)
     if slot is None:
         call.scope.slots.read(name)  # says what is spelled alike
     assert slot is not None  # noqa: S101
-    return Answer(slot, version=str(slot.version))
+    return shown(slot)
+
+
+def guards(call: Call) -> Guarded:
+    """Where its handle resolves, if it is a `never` slot, and whether models may write it."""
+    slot = call.scope.slots.get(call.path["name"], touch=False)
+    places = call.scope.slots.allowed(call.path["name"])
+    return Guarded(slot is not None and slot.locked, places)
+
+
+def guard(call: Call) -> Answer:
+    """Changes what is named, and nothing else. Each change is a step of its own."""
+    body: Guarding = call.body
+    slots, name = call.scope.slots, call.path["name"]
+    slot: Slot | None = None
+    for place in body.allow:
+        slot = slots.allow(name, place.tool, place.argument, host=place.host)
+    for place in body.disallow:
+        slot = slots.disallow(name, place.tool, place.argument, host=place.host)
+    if body.locked is not None:
+        slot = slots.lock(name) if body.locked else slots.unlock(name)
+    if slot is None:
+        raise UsageError("nothing is to be changed: name one of allow, disallow, locked")
+    return shown(slot)
 
 
 def forget(call: Call) -> Name:
-    """Hides the slot; it can be undone for a time."""
-    return Name(call.scope.slots.forget(call.path["name"]))
+    """Hides the slot; it can be undone for a time. With If-Match only that version."""
+    return Name(call.scope.slots.forget(call.path["name"], if_version=wanted_version(call, is_exact=False)))
 
 
-def undo(call: Call) -> Slot:
+def undo(call: Call) -> Answer:
     """Brings back what was hidden in exactly this scope."""
-    return call.scope.slots.undo(call.path["name"])
+    return shown(call.scope.slots.undo(call.path["name"]))
 
 
 def erase(call: Call) -> Count:
@@ -141,6 +211,7 @@ ENDPOINTS: Final = (
         role="write",
         body=SlotWrite,
         answer=Slot,
+        is_versioned=True,
         example=Example(body={"value": "Shanghai"}, path=CITY, status=201),
     ),
     Endpoint(
@@ -150,7 +221,9 @@ ENDPOINTS: Final = (
         read,
         "Read a slot.",
         TAG,
+        query=Look,
         answer=Slot,
+        is_versioned=True,
         example=Example(path=CITY, before=("write_slot",)),
     ),
     Endpoint(
@@ -162,6 +235,7 @@ ENDPOINTS: Final = (
         TAG,
         role="write",
         answer=Name,
+        is_versioned=True,
         example=Example(path=CITY, before=("write_slot",)),
     ),
     Endpoint(
@@ -196,5 +270,27 @@ ENDPOINTS: Final = (
         TAG,
         answer=SlotVersions,
         example=Example(path=CITY, before=("write_slot",)),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/slots/{name}/guard",
+        "slot_guards",
+        guards,
+        "What holds for models, and for the slot's handle.",
+        TAG,
+        answer=Guarded,
+        example=Example(path=CITY, before=("write_slot",)),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/slots/{name}/guard",
+        "guard_slot",
+        guard,
+        "Allow places to the slot's handle, lock it for models.",
+        TAG,
+        role="write",
+        body=Guarding,
+        answer=Slot,
+        example=Example(body={"locked": True}, path=CITY, before=("write_slot",)),
     ),
 )
