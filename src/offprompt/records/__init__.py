@@ -1,6 +1,6 @@
 """What Offprompt's parts hand to each other: frozen records without behaviour."""
 
-from offprompt.records.access import APPLICATION, ROLES, Actor, Identity, Role
+from offprompt.records.access import APPLICATION, ROLES, Actor, Identity, Issued, Key, Role
 from offprompt.records.action import MEMORY_ACTIONS, Action, Parsed, Receipt, Refusal, Reply, ToolCall
 from offprompt.records.agent import AgentReply, Stopped, ToolRun
 from offprompt.records.alias import AliasesOf, JoinUsers, Moved, MoveSlots, UserOf
@@ -128,9 +128,11 @@ __all__ = [
     "IndexMemories",
     "IndexPage",
     "Indexed",
+    "Issued",
     "JoinUsers",
     "JournalEntry",
     "Json",
+    "Key",
     "LedgerEntry",
     "ListMemories",
     "ListSecrets",

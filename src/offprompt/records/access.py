@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from offprompt.errors import ForbiddenError
@@ -51,6 +51,43 @@ class Identity:
         if user is not None and user != self.subject and (self.key or self.subject):
             parts.append(("for", user))
         return " ".join(f"{kind}:{_one_word(name)}" for kind, name in parts if name) or "app"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of an app, without what proves that one has it.
+
+    name        who it was issued to; events name it beside the id. users, agents: those it is for, None: any.
+    expires_at  seconds since 1970, as all times; None: never.
+    old_until   until when the secret before the last rotation is still taken; 0: it is not.
+    requests_per_minute  what it may ask for beside what its app may; None: that alone.
+    """
+
+    key_id: str
+    name: str
+    app: str
+    users: tuple[str, ...] | None
+    agents: tuple[str, ...] | None
+    roles: tuple[Role, ...]
+    created_at: float
+    expires_at: float | None = None
+    rotated_at: float | None = None
+    old_until: float = 0.0
+    requests_per_minute: int | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """Who shows it."""
+        only = self.users[0] if self.users is not None and len(self.users) == 1 else None
+        return Identity(self.app, self.users, self.agents, frozenset(self.roles), self.key_id, self.name, only)
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A key with its token, which is shown this once: only a hash of it is stored."""
+
+    key: Key
+    token: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
