@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from offprompt.rest import health, mem, metrics, sessions, slots
+from offprompt.rest import health, mem, memories, metrics, scopes, sessions, slots, transfer, users
 from offprompt.rest.dispatch import Dispatch, Identify
 from offprompt.rest.endpoint import Call, Endpoint
 from offprompt.rest.openapi import openapi
@@ -20,7 +20,11 @@ def document(call: Call) -> dict[str, Any]:
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *mem.ENDPOINTS,
     *slots.ENDPOINTS,
+    *memories.ENDPOINTS,
+    *scopes.ENDPOINTS,
     *sessions.ENDPOINTS,
+    *transfer.ENDPOINTS,
+    *users.ENDPOINTS,
     *health.ENDPOINTS,
     *metrics.ENDPOINTS,
     Endpoint("GET", "/openapi.json", "openapi", document, "This document.", "health", role=None, is_scoped=False),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
@@ -34,26 +34,47 @@ MAX_HEAD_BYTES: Final = 10_000
 
 
 def import_file(kit: MemoryKit, scope: Scope, path: Path, *, rescope: bool = False, derive: bool = True) -> Imported:
-    """Store what a file holds; once more, it changes nothing.
+    """Store what a file holds; once more, it changes nothing. See `imports`."""
+    *_, done = imports(kit, scope, path, rescope=rescope, derive=derive)
+    return done
+
+
+def imports(
+    kit: MemoryKit, scope: Scope, path: Path, *, rescope: bool = False, derive: bool = True, name: str = ""
+) -> Iterator[Imported]:
+    """Store what a file holds, batch by batch; gives what was done so far, one object that grows, behind each of them.
 
     path      our own export (JSON Lines), an export of mem0 (JSON), or a chat log: OpenAI or Anthropic messages,
               ShareGPT, agent trajectories, Claude Code transcripts.
     rescope   put everything into this scope, whatever ids the file names; else memories of another user, agent or app
               than this scope's are refused.
     derive    read facts and profile in what users say in a chat log.
+    name      what messages call the file; its path unless given.
     Problems  a line that cannot be used is named in `refused`; the rest goes on.
+    Again     what is stored already is known by its id or text: an import that broke off is just done once more.
     Raises    UsageError if the file cannot be read or is of none of these forms.
     """
-    done = Imported()
-    if _is_own(path):
-        _import_own(kit, scope, path, done, rescope=rescope)
-        return done
-    peers = _peer_records(path)
-    if peers is not None:
-        _import_peers(kit, scope, path, peers, done, rescope=rescope)
-        return done
-    seen = 0
-    for conversation in read_conversations(path, done.refused.append):
+    done, name = Imported(), name or str(path)
+    if _is_own(path, name):
+        yield from _import_own(kit, scope, path, done, name, rescope=rescope)
+    elif (peers := _peer_records(path)) is not None:
+        yield from _import_peers(kit, scope, peers, done, name, rescope=rescope)
+    else:
+        yield from _import_log(kit, scope, path, done, name, derive=derive)
+    yield done
+
+
+def _import_log(
+    kit: MemoryKit, scope: Scope, path: Path, done: Imported, name: str, *, derive: bool
+) -> Iterator[Imported]:
+    seen, why = 0, ""
+
+    def refuse(problem: Problem) -> None:
+        nonlocal why
+        why = why or problem.why
+        done.refused.append(replace(problem, file=name))
+
+    for conversation in read_conversations(path, refuse):
         seen += 1
         asked = ["", *(message.text if message.kind == "assistant" else "" for message in conversation.messages)]
         said = [
@@ -70,25 +91,25 @@ def import_file(kit: MemoryKit, scope: Scope, path: Path, *, rescope: bool = Fal
             for at, (message, before) in enumerate(zip(conversation.messages, asked, strict=False))
             if message.kind in ("user", "assistant") and message.text.strip()
         ]
-        _remember(kit, scope, said, Marks(actor="import"), done)
+        for first in range(0, len(said), BATCH):
+            _remember(kit, scope, said[first : first + BATCH], Marks(actor="import"), done)
+            yield done
     if not seen:
-        why = done.refused[0].why if done.refused else "it holds no conversation and no memory"
+        why = why or "it holds no conversation and no memory"
         raise UsageError(
-            f"{path} cannot be imported: {why}; give an export of offprompt (JSON Lines) or mem0, or a chat log"
+            f"{name} cannot be imported: {why}; give an export of offprompt (JSON Lines) or mem0, or a chat log"
         )
-    return done
 
 
 def _remember(kit: MemoryKit, scope: Scope, said: Sequence[Said], marks: Marks, done: Imported) -> None:
-    for first in range(0, len(said), BATCH):
-        for one in Rememberer(kit, scope).store(said[first : first + BATCH], marks):
-            if one.kind == "slot":
-                continue
-            new = one.outcome in ("added", "pending", "superseded")
-            done.added, done.known = done.added + new, done.known + (not new)
+    for one in Rememberer(kit, scope).store(said, marks):
+        if one.kind == "slot":
+            continue
+        new = one.outcome in ("added", "pending", "superseded")
+        done.added, done.known = done.added + new, done.known + (not new)
 
 
-def _is_own(path: Path) -> bool:
+def _is_own(path: Path, name: str) -> bool:
     """Whether the file begins with our head.
 
     Raises   UsageError if it cannot be read, or is of a newer version.
@@ -97,19 +118,21 @@ def _is_own(path: Path) -> bool:
         with path.open("rb") as file:
             head = _table(file.readline(MAX_HEAD_BYTES).decode("utf-8-sig"))
     except OSError as exc:
-        raise UsageError(f"{path} cannot be read: {exc.strerror or exc}; correct the path") from exc
+        raise UsageError(f"{name} cannot be read: {exc.strerror or exc}; correct the path") from exc
     except ValueError:
         return False
     if head is None or head.get("format") != FORMAT:
         return False
     if head.get("version") != VERSION:
         raise UsageError(
-            f"{path} is of version {head.get('version')!r} and this program reads {VERSION}; install a newer offprompt"
+            f"{name} is of version {head.get('version')!r} and this program reads {VERSION}; install a newer offprompt"
         )
     return True
 
 
-def _import_own(kit: MemoryKit, scope: Scope, path: Path, done: Imported, *, rescope: bool) -> None:
+def _import_own(
+    kit: MemoryKit, scope: Scope, path: Path, done: Imported, name: str, *, rescope: bool
+) -> Iterator[Imported]:
     memories: list[Memory] = []
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
@@ -118,11 +141,12 @@ def _import_own(kit: MemoryKit, scope: Scope, path: Path, done: Imported, *, res
             try:
                 memories.append(_memory(raw.decode(), scope, rescope=rescope))
             except (OffpromptError, ValueError, TypeError) as exc:
-                done.refused.append(Problem(str(path), number, str(exc)))
+                done.refused.append(Problem(name, number, str(exc)))
             if len(memories) == BATCH:
-                _store(kit, memories, done, path)
+                _store(kit, memories, done, name)
                 memories.clear()
-    _store(kit, memories, done, path)
+                yield done
+    _store(kit, memories, done, name)
 
 
 def _memory(line: str, scope: Scope, *, rescope: bool) -> Memory:
@@ -159,7 +183,7 @@ def _place(given: Mapping[str, Any], scope: Scope) -> Scope:
     return place
 
 
-def _store(kit: MemoryKit, memories: Sequence[Memory], done: Imported, path: Path) -> None:
+def _store(kit: MemoryKit, memories: Sequence[Memory], done: Imported, name: str) -> None:
     """Add memories under the keys of their ids."""
     now = kit.clock.now()
     clean = [
@@ -189,7 +213,7 @@ def _store(kit: MemoryKit, memories: Sequence[Memory], done: Imported, path: Pat
         try:
             result = apply(kit.memories, AddMemory(one, made, key))
         except OffpromptError as exc:
-            done.refused.append(Problem(str(path), 0, f"{given.memory_id or given.text[:40]!r}: {exc}"))
+            done.refused.append(Problem(name, 0, f"{given.memory_id or given.text[:40]!r}: {exc}"))
             continue
         new = result.outcome != "merged"
         done.added, done.known = done.added + new, done.known + (not new)
@@ -217,16 +241,17 @@ def _peer_records(path: Path) -> list[dict[str, Any]] | None:
 
 
 def _import_peers(
-    kit: MemoryKit, scope: Scope, path: Path, records: Sequence[Mapping[str, Any]], done: Imported, *, rescope: bool
-) -> None:
+    kit: MemoryKit, scope: Scope, records: Sequence[Mapping[str, Any]], done: Imported, name: str, *, rescope: bool
+) -> Iterator[Imported]:
     memories: list[Memory] = []
     for at, record in enumerate(records, 1):
         try:
             memories.append(_peer(record, scope, kit.clock.now(), rescope=rescope))
         except OffpromptError as exc:
-            done.refused.append(Problem(str(path), at, str(exc)))
+            done.refused.append(Problem(name, at, str(exc)))
     for first in range(0, len(memories), BATCH):
-        _store(kit, memories[first : first + BATCH], done, path)
+        _store(kit, memories[first : first + BATCH], done, name)
+        yield done
 
 
 def _peer(record: Mapping[str, Any], scope: Scope, now: float, *, rescope: bool) -> Memory:
