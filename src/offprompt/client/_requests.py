@@ -29,6 +29,7 @@ class Request:
 
     path      percent-encoded. query: None and empty lists are left out. body: JSON, or ABSENT.
     is_read   it changes nothing: it may be asked again without a key of its own.
+    on_line   the answer is lines: called with each as it comes. The result says whether they came to their end.
     upload    a file whose bytes are the body. download: a new file that takes the answer's lines; then the answer is
               their number.
     """
@@ -39,6 +40,7 @@ class Request:
     body: object = ABSENT
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     is_read: bool = False
+    on_line: Callable[[Any], object] | None = None
     upload: Path | None = None
     download: Path | None = None
 

@@ -7,14 +7,14 @@ import ipaddress
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from offprompt.client._answers import encoded, error_of, strange
-from offprompt.client._files import NewFile
+from offprompt.client._files import ComingLines, NewFile, chunks
 from offprompt.client._requests import ABSENT, Request
 from offprompt.errors import BackendError, OffpromptError, UnsupportedError, UsageError
 from offprompt.records.json import as_dict
@@ -30,7 +30,6 @@ MAX_WAIT_S: Final = 5.0
 
 CONNECT_S: Final = 5.0
 CONNECTIONS: Final = 100
-CHUNK: Final = 64 * 1024
 BUSY: Final = (429, 503)
 UNKNOWN_KEY: Final = 401
 OK: Final = 300
@@ -201,14 +200,20 @@ class Transport:
     def _once(self, request: Request, name: str, key: str | None) -> httpx.Response:
         parts = self._wire.parts(request, name, key)
         if request.upload is not None:
-            parts["content"] = _chunks(request.upload)
-        if request.download is None:
+            parts["content"] = chunks(request.upload)
+        if request.download is None and request.on_line is None:
             return self._http.request(**parts)
         with self._http.stream(**parts) as response:
             if response.status_code >= OK:
                 response.read()
                 return response
-            with NewFile(request.download) as file:
+            if request.on_line is not None:
+                lines = ComingLines(request.on_line)
+                with lines.ended(self._wire.httpx.TransportError):
+                    for line in response.iter_lines():
+                        lines.take(line)
+                return self._wire.httpx.Response(200, json=lines.is_whole)
+            with NewFile(request.download or Path()) as file:
                 for chunk in response.iter_bytes():
                     file.write(chunk)
         return self._wire.httpx.Response(200, json=file.lines)
@@ -248,14 +253,20 @@ class AsyncTransport:
     async def _once(self, request: Request, name: str, key: str | None) -> httpx.Response:
         parts = self._wire.parts(request, name, key)
         if request.upload is not None:
-            parts["content"] = _async_chunks(request.upload)
-        if request.download is None:
+            parts["content"] = async_chunks(request.upload)
+        if request.download is None and request.on_line is None:
             return await self._http.request(**parts)
         async with self._http.stream(**parts) as response:
             if response.status_code >= OK:
                 await response.aread()
                 return response
-            with NewFile(request.download) as file:
+            if request.on_line is not None:
+                lines = ComingLines(request.on_line)
+                with lines.ended(self._wire.httpx.TransportError):
+                    async for line in response.aiter_lines():
+                        lines.take(line)
+                return self._wire.httpx.Response(200, json=lines.is_whole)
+            with NewFile(request.download or Path()) as file:
                 async for chunk in response.aiter_bytes():
                     await asyncio.to_thread(file.write, chunk)
         return self._wire.httpx.Response(200, json=file.lines)
@@ -267,18 +278,3 @@ class AsyncTransport:
 
 def _spelled(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            while chunk := file.read(CHUNK):
-                yield chunk
-    except OSError as exc:
-        raise UsageError(f"{path} cannot be read: {exc.strerror or exc}; correct the path") from exc
-
-
-async def _async_chunks(path: Path) -> AsyncIterator[bytes]:
-    chunks = _chunks(path)
-    while chunk := await asyncio.to_thread(next, chunks, b""):
-        yield chunk

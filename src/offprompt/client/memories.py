@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from offprompt.client._answers import error_of, record_of, records_of
+from offprompt.client._bodies import Importing, conversation, given, said
 from offprompt.client._requests import Asking, Async, Request, Sync, asked, path_of
 from offprompt.errors import BackendError, UnsupportedError, UsageError
 from offprompt.protocols import Reranker
@@ -24,9 +25,8 @@ from offprompt.records import (
     Recalled,
     Remembered,
     Within,
-    as_list,
 )
-from offprompt.records.imported import Imported, Problem, Reindexed
+from offprompt.records.imported import Imported, Reindexed
 from offprompt.records.values import (
     checked_choice,
     checked_choices,
@@ -37,9 +37,11 @@ from offprompt.records.values import (
     moment,
 )
 from offprompt.wire.options import Derive
-from offprompt.wire.payload import plain
 
 PAGE: Final = 100
+MAX_PAGE: Final = 1000
+"""Memories that one request asks for."""
+
 MEMORIES: Final = ("v1", "memories")
 
 
@@ -66,7 +68,7 @@ class MemoryCalls:
         """Store texts or turns; what became of each, followed by what rules derived from it."""
         checked_choice("derive", derive, ("rules", "model", "none"))
         body = {
-            "what": _said(what),
+            "what": said(what),
             "metadata": metadata,
             "tags": [*checked_tags(tags)] or None,
             "importance": importance,
@@ -76,7 +78,7 @@ class MemoryCalls:
             "idempotency_key": idempotency_key,
             "derive": derive,
         }
-        answer = yield self._post(_given(body))
+        answer = yield self._post(given(body))
         return records_of(answer["remembered"], Remembered)
 
     @asked
@@ -107,7 +109,7 @@ class MemoryCalls:
                 "the server's model, or rerank what recall gives"
             )
         body = {
-            "query": query if isinstance(query, str) else _messages(query),
+            "query": query if isinstance(query, str) else conversation(query),
             "top_k": top_k,
             "within": within,
             "filters": filters,
@@ -120,20 +122,18 @@ class MemoryCalls:
             "weights": weights,
             "explain": explain or None,
         }
-        answer = yield self._post(_given(body), "recall", is_read=True)
+        answer = yield self._post(given(body), "recall", is_read=True)
         return record_of(answer, Recalled)
 
     @asked
     def get(self, memory_id: str) -> Asking[Memory | None]:
         """The memory of that id, if this scope inherits it or it lies below; in any state but forgotten."""
-        answer = yield self._post({"ids": [*checked_ids([memory_id])]}, "get", is_read=True)
-        return next(iter(records_of(answer["memories"], Memory)), None)
+        return next(iter((yield from self._found(checked_ids([memory_id])))), None)
 
     @asked
     def get_many(self, ids: Sequence[str]) -> Asking[list[Memory]]:
         """Those of the memories that are there, in the order of the ids."""
-        answer = yield self._post({"ids": [*checked_ids(ids)]}, "get", is_read=True)
-        return records_of(answer["memories"], Memory)
+        return (yield from self._found(checked_ids(ids)))
 
     @asked
     def list(
@@ -162,11 +162,16 @@ class MemoryCalls:
             "since": moment("since", since),
             "until": moment("until", until),
             "within": within,
-            "limit": limit,
             "cursor": checked_name("cursor", cursor) or None,
         }
-        answer = yield self._post(_given(body), "list", is_read=True)
-        return record_of(answer, MemoryPage)
+        found: list[Memory] = []
+        while True:
+            asked_for = {**body, "limit": min(limit - len(found), MAX_PAGE)}
+            page = record_of((yield self._post(given(asked_for), "list", is_read=True)), MemoryPage)
+            found += page.memories
+            body["cursor"] = page.cursor
+            if len(found) == limit or not page.cursor:
+                return MemoryPage(tuple(found), page.cursor)
 
     @asked
     def update(  # noqa: PLR0913 - options that users type by name
@@ -185,7 +190,7 @@ class MemoryCalls:
     ) -> Asking[Memory]:
         """The memory changed; what is left out stays, and recall finds the new text at once."""
         (name,) = checked_ids([memory_id])
-        body = _given(
+        body = given(
             {
                 "text": text,
                 "metadata": metadata,
@@ -203,20 +208,23 @@ class MemoryCalls:
     @asked
     def forget(self, *ids: str) -> Asking[int]:
         """Hide memories and what was derived from them alone, for `undo_s` seconds undoably; how many."""
-        return (yield from self._count("forget", {"ids": [*checked_ids(ids)]}))
+        return (yield from self._count("forget", checked_ids(ids)))
 
     @asked
     def undo(self, *ids: str) -> Asking[int]:
         """Bring back what `forget` hid; how many."""
-        return (yield from self._count("undo", {"ids": [*checked_ids(ids)]}))
+        return (yield from self._count("undo", checked_ids(ids)))
 
     @asked
     def erase(self, *ids: str, within: Literal["exact", "subtree"] = "exact") -> Asking[int]:
         """Remove memories for good, with all versions and the facts derived from them alone; how many."""
         checked_choice("within", within, ("exact", "subtree"))
-        body = {"memories": [*checked_ids(ids)] or "all", "within": within}
-        answer = yield Request("POST", path_of("v1", "erase"), body=body, headers=self._headers)
-        return int(answer["memories"])
+        count = 0
+        for some in _batches(checked_ids(ids)) or ["all"]:
+            body = {"memories": some, "within": within}
+            answer = yield Request("POST", path_of("v1", "erase"), body=body, headers=self._headers)
+            count += int(answer["memories"])
+        return count
 
     @asked
     def history(self, memory_id: str) -> Asking[list[MemoryVersion]]:
@@ -249,33 +257,51 @@ class MemoryCalls:
             raise UsageError(f"{path} cannot be read: {exc.strerror or exc}; correct the path") from exc
         is_lines = file.suffix.lower() in (".jsonl", ".ndjson")
         query = {"rescope": rescope or None, "derive": derive, "lines": is_lines or None}
-        reports = yield Request("POST", path_of("v1", "import"), query=query, headers=self._headers, upload=file)
-        return _imported(reports, str(path))
+        done = Importing(str(path))
+        is_whole = yield Request(
+            "POST", path_of("v1", "import"), query=query, headers=self._headers, upload=file, on_line=done.take
+        )
+        return done.result(is_whole=is_whole)
 
     @asked
     def reindex(self, *, progress: Callable[[int], object] | None = None) -> Asking[Reindexed]:
         """Give the memories of this scope and those below it vectors of the embedder in use."""
-        done = Reindexed(0, "")
-        for report in (yield Request("POST", path_of("v1", "reindex"), headers=self._headers)):
+        reports: list[Reindexed] = []
+
+        def take(report: Any) -> None:
             if "code" in report:
                 raise error_of(report)
-            done = record_of(report, Reindexed)
-            if progress is not None and done.done:
-                progress(done.done)
-        return done
+            reports.append(record_of(report, Reindexed))
+            if progress is not None and not reports[-1].embedder:
+                progress(reports[-1].done)
+
+        is_whole = yield Request("POST", path_of("v1", "reindex"), headers=self._headers, on_line=take)
+        if not is_whole:
+            raise BackendError(f"the reindex broke off after {reports[-1].done} memories; reindex once more")
+        return reports[-1]
 
     @asked
     def sessions(self) -> Asking[dict[str, int]]:
         """The sessions in which something was remembered, with how much of each, in order of their beginnings."""
-        answer = yield Request("GET", path_of("v1", "memory-sessions"), headers=self._headers)
+        answer = yield Request("GET", path_of(*MEMORIES, "sessions"), headers=self._headers)
         return dict(answer["sessions"])
 
     def _post(self, body: object, *path: str, is_read: bool = False) -> Request:
         return Request("POST", path_of(*MEMORIES, *path), body=body, headers=self._headers, is_read=is_read)
 
-    def _count(self, verb: str, body: object) -> Asking[int]:
-        answer = yield self._post(body, verb)
-        return int(answer["count"])
+    def _found(self, ids: Sequence[str]) -> Asking[list[Memory]]:
+        found: list[Memory] = []
+        for some in _batches(ids):
+            answer = yield self._post({"ids": some}, "get", is_read=True)
+            found += records_of(answer["memories"], Memory)
+        return found
+
+    def _count(self, verb: str, ids: Sequence[str]) -> Asking[int]:
+        count = 0
+        for some in _batches(ids):
+            answer = yield self._post({"ids": some}, verb)
+            count += int(answer["count"])
+        return count
 
 
 class Memories(MemoryCalls, Sync):
@@ -286,49 +312,5 @@ class AsyncMemories(MemoryCalls, Async):
     """The memories of one scope, for `async` code."""
 
 
-def _given(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The members that are not None."""
-    return {name: value for name, value in body.items() if value is not None}
-
-
-def _said(what: object) -> object:
-    """What is to be remembered as JSON; SDK objects as their dicts."""
-    listed = as_list(what)
-    if listed is None:
-        return _one(what, "what")
-    return [_one(item, f"what[{at}]") for at, item in enumerate(listed)]
-
-
-def _one(item: object, where: str) -> object:
-    if item is None or isinstance(item, (str, bytes, int, float)):
-        if isinstance(item, str):
-            return item
-        raise UsageError(f"{where} is no text but {type(item).__name__}; give a text, a message, or a list of them")
-    return plain(item, where)
-
-
-def _messages(query: object) -> object:
-    listed = as_list(query)
-    return query if listed is None else [plain(item, f"query[{at}]") for at, item in enumerate(listed)]
-
-
-def _imported(reports: Sequence[Any] | None, path: str) -> Imported:
-    """What an import did, of its reports: one for each batch, then one that says that it is done.
-
-    Raises   the error that ended it, with how far it got.
-    """
-    done = Imported()
-    for report in reports or ():
-        if "code" in report:
-            error = error_of(report)
-            if done.added or done.known:
-                error.args = (f"{error}; {done.added} are stored, {done.known} were there: import it once more",)
-            raise error
-        done.added, done.known = int(report["added"]), int(report["known"])
-        done.refused += [Problem(path, int(one["line"]), str(one["why"])) for one in report["refused"]]
-        if report["done"]:
-            return done
-    raise BackendError(
-        f"the import of {path} broke off: {done.added} are stored, {done.known} were there; import it once more, "
-        "what is stored is known by then"
-    )
+def _batches(ids: Sequence[str]) -> list[list[str]]:
+    return [list(ids[first : first + MAX_PAGE]) for first in range(0, len(ids), MAX_PAGE)]
