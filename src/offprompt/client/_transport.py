@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from offprompt.client._answers import encoded, error_of, strange
-from offprompt.client._files import ComingLines, NewFile, chunks
+from offprompt.client._files import ComingLines, NewFile, async_chunks, chunks
 from offprompt.client._requests import ABSENT, Request
 from offprompt.errors import BackendError, OffpromptError, UnsupportedError, UsageError
 from offprompt.records.json import as_dict
