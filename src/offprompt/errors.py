@@ -74,7 +74,15 @@ class RateError(LimitError):
 
 
 class ConflictError(UsageError):
-    """What was expected is not what is there: a version, a writer, a trust."""
+    """What was expected is not what is there: a version, a writer, a trust.
+
+    retry_after_s  seconds after which the same call may well work, since it is another one that is in its way; None:
+                   it does not work by waiting.
+    """
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(message)
 
 
 class SchemaError(UsageError):
@@ -139,6 +147,10 @@ class BackendError(OffpromptError):
     """The engine failed; the cause is chained with `from`."""
 
     exit_code = 5
+
+
+class WouldWait(Exception):  # noqa: N818 - no error: the same is asked again where waiting does no harm
+    """A store was asked for what it has at once, and would have to wait, or to write. Nothing was done."""
 
 
 class ModelError(BackendError):

@@ -412,6 +412,14 @@ class Notes(Protocol):
         """
         ...
 
+    def notes(self, prefix: str, *, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
+        """Names that begin with the prefix, with their texts, by name in code points' order; those behind `after`."""
+        ...
+
+    def drop_notes(self, known: Sequence[tuple[str, str]]) -> int:
+        """Remove, in one transaction, those of which name and text are still as given; how many were."""
+        ...
+
 
 @runtime_checkable
 class Coordinator(Protocol):

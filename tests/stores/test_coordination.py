@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from offprompt.protocols import Coordinator
-from offprompt.stores.coordination import NotedCoordinator
+from offprompt.stores.coordination import SWEEP_EVERY, SWEPT, NotedCoordinator
 from offprompt.stores.in_process import InProcessStore
 from offprompt.stores.postgres import PostgresStore
 from offprompt.stores.redis import RedisStore
@@ -51,3 +51,17 @@ class TestCoordination(CoordinatorSuite):
 def test_it_has_its_role() -> None:
     clock = MovedClock()
     assert isinstance(NotedCoordinator(InProcessStore(clock), clock), Coordinator)
+
+
+def test_what_was_done_long_ago_is_forgotten_a_few_at_a_time() -> None:
+    clock = MovedClock()
+    store = InProcessStore(clock)
+    coordinator = NotedCoordinator(store, clock)
+    coordinator.take("rate", limit=1, per_s=1)
+    for number in range(2 * SWEPT):
+        assert coordinator.once(f"old {number}", "d", seconds=30) is None
+        coordinator.finish(f"old {number}", "d", "done", ttl_s=600)
+    clock.move(601)
+    for number in range(3 * SWEEP_EVERY):
+        assert coordinator.once(f"new {number}", "d", seconds=30) is None
+    assert {name.partition(" ")[0] for name, _ in store.notes("")} == {"once:new", "rate:rate"}

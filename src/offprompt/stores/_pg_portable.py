@@ -84,6 +84,21 @@ def set_note(db: Statements, name: str, text: str | None, was: str | None) -> bo
     return True
 
 
+def notes(db: Statements, prefix: str, after: str, limit: int) -> list[tuple[str, str]]:
+    """See Notes.notes."""
+    order = 'name COLLATE "C"'
+    found = db.rows(
+        f"SELECT name, text FROM notes WHERE starts_with(name, %s) AND {order} > %s ORDER BY {order} LIMIT %s",
+        (prefix, after, limit),
+    )
+    return [(name, text) for name, text in found]
+
+
+def drop_notes(db: Statements, known: Sequence[tuple[str, str]]) -> int:
+    """See Notes.drop_notes."""
+    return sum(len(db.rows("DELETE FROM notes WHERE name = %s AND text = %s RETURNING 1", pair)) for pair in known)
+
+
 def _whole(table: Table, row: Row, own: Sequence[Callable[[Memory], Any]]) -> tuple[Any, ...]:
     if not own:
         return row

@@ -50,5 +50,19 @@ def set_note(connection: sqlite3.Connection, name: str, text: str | None, was: s
     return True
 
 
+def notes(connection: sqlite3.Connection, prefix: str, after: str, limit: int) -> list[tuple[str, str]]:
+    """See Notes.notes."""
+    found = connection.execute(
+        "SELECT name, text FROM notes WHERE name >= ? AND name > ? AND substr(name, 1, ?) = ? ORDER BY name LIMIT ?",
+        (prefix, after, len(prefix), prefix, limit),
+    )
+    return found.fetchall()
+
+
+def drop_notes(connection: sqlite3.Connection, known: Sequence[tuple[str, str]]) -> int:
+    """See Notes.drop_notes."""
+    return sum(connection.execute("DELETE FROM notes WHERE name = ? AND text = ?", pair).rowcount for pair in known)
+
+
 def _marks(names: Sequence[str]) -> str:
     return ", ".join("?" * len(names))

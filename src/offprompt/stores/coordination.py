@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -11,6 +12,11 @@ from offprompt.protocols import Clock, Notes
 
 R = TypeVar("R")
 
+ONCE: Final = "once:"
+SWEEP_EVERY: Final = 32
+SWEPT: Final = 128
+"""Every so many calls of `once` look at so many notes: more of them go than come."""
+
 TINY_S: Final = 1e-6
 """What two sums of times may differ by."""
 
@@ -18,12 +24,14 @@ TINY_S: Final = 1e-6
 class NotedCoordinator:
     """Coordinator over the notes of a store: each call that changes something is one write there.
 
-    Cost   a note stays for each key of `take` and `lease`, and until its time is over and it is asked for again for
-           each of `once`: for a bounded number of keys. Many keys, or many calls a second, are for Redis.
+    Cost   a note stays for each key of `take` and `lease`: for a bounded number of keys. Those of `once` whose time is
+           over are removed by later calls of it, a few each time. Many calls a second are for Redis.
     """
 
     def __init__(self, notes: Notes, clock: Clock) -> None:
         self._notes, self._clock = notes, clock
+        self._calls = itertools.count(1)
+        self._looked_at = ""
 
     def take(self, key: str, *, limit: int, per_s: float) -> float:
         """See Coordinator."""
@@ -44,7 +52,9 @@ class NotedCoordinator:
                 return result_of(key, digest, kept["digest"], kept.get("result"), kept["until"] - now), kept
             return None, {"digest": digest, "until": now + seconds}
 
-        return self._change(f"once:{key}", work)
+        if next(self._calls) % SWEEP_EVERY == 0:
+            self._sweep()
+        return self._change(f"{ONCE}{key}", work)
 
     def finish(self, key: str, digest: str, result: str | None, *, ttl_s: float) -> None:
         """See Coordinator."""
@@ -54,7 +64,7 @@ class NotedCoordinator:
                 return None, kept
             return None, {} if result is None else {"digest": digest, "until": now + ttl_s, "result": result}
 
-        self._change(f"once:{key}", work)
+        self._change(f"{ONCE}{key}", work)
 
     def lease(self, key: str, holder: str, *, seconds: float) -> int | None:
         """See Coordinator."""
@@ -76,6 +86,14 @@ class NotedCoordinator:
 
         self._change(f"lease:{key}", work)
 
+    def _sweep(self) -> None:
+        """Remove what is over among the next few notes of `once`, and begin from the first one behind the last."""
+        some, now = self._notes.notes(ONCE, after=self._looked_at, limit=SWEPT), self._clock.now()
+        over = [(name, text) for name, text in some if json.loads(text)["until"] <= now]
+        if over:
+            self._notes.drop_notes(over)
+        self._looked_at = some[-1][0] if len(some) == SWEPT else ""
+
     def _change(self, name: str, work: Callable[[dict[str, Any], float], tuple[R, dict[str, Any]]]) -> R:
         while True:
             was = self._notes.note(name)
@@ -95,6 +113,7 @@ def result_of(key: str, digest: str, kept: str, result: str | None, left_s: floa
     if result is None:
         raise ConflictError(
             f"what the key {key!r} stands for is being done by another call; ask again soon: in {left_s:.0f} s at the "
-            "latest it is done, or may be begun anew"
+            "latest it is done, or may be begun anew",
+            retry_after_s=min(1.0, max(0.0, left_s)),
         )
     return result

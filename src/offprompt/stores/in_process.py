@@ -209,6 +209,21 @@ class InProcessStore:
             self._table.log(events)
             return True
 
+    def notes(self, prefix: str, *, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
+        """See Notes."""
+        with self._open():
+            return sorted(pair for pair in self._notes.items() if pair[0].startswith(prefix) and pair[0] > after)[
+                :limit
+            ]
+
+    def drop_notes(self, known: Sequence[tuple[str, str]]) -> int:
+        """See Notes."""
+        with self._open():
+            dropped = [name for name, text in known if self._notes.get(name) == text]
+            for name in dropped:
+                del self._notes[name]
+            return len(dropped)
+
     def before_fork(self) -> None:
         """See Forkable."""
         self._lock.acquire()

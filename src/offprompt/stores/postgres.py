@@ -234,6 +234,15 @@ class PostgresStore:
 
         return self._write(work, Locks(frozenset({("", "note", name)})) | locks_of_events(events))
 
+    def notes(self, prefix: str, *, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
+        """See Notes."""
+        return self._db.read(lambda db: portable.notes(db, prefix, after, limit), apps=[])
+
+    def drop_notes(self, known: Sequence[tuple[str, str]]) -> int:
+        """See Notes."""
+        locks = Locks(frozenset(("", "note", name) for name, _ in known))
+        return self._write(lambda db: portable.drop_notes(db, known), locks)
+
     def _read(self, db: Statements, ops: Sequence[SlotOp[Any]]) -> tuple[list[Any], list[Touch]]:
         table = PgSlots(db, self._touches)
         table.expect(ops)

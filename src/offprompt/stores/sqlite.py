@@ -217,6 +217,14 @@ class SqliteStore:
 
         return self._write(work)
 
+    def notes(self, prefix: str, *, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
+        """See Notes."""
+        return self._db.read(lambda connection: portable.notes(connection, prefix, after, limit))
+
+    def drop_notes(self, known: Sequence[tuple[str, str]]) -> int:
+        """See Notes."""
+        return self._write(lambda connection: portable.drop_notes(connection, known))
+
     def _read(self, connection: sqlite3.Connection, ops: Sequence[SlotOp[Any]]) -> tuple[list[Any], list[Touch]]:
         table = SqliteTable(connection, self._touches)
         return run_ops(table, ops, self._clock.now()), table.touches

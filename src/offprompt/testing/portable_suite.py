@@ -202,6 +202,21 @@ class StoreSuite(SlotPortableSuite):
         assert store.note("copy 名") is None
         assert not store.set_note("copy 名", None, was="到 2")
 
+    def test_notes_are_listed_by_the_beginning_of_their_names(self, store: Notes) -> None:
+        texts = {"a%b": "1", "a%bB": "2", "a%ba": "3", "a%b小": "4", "A%b": "5", "axb": "6", "a%": "7"}
+        for name, text in texts.items():
+            assert store.set_note(name, text, was=None)
+        assert store.notes("a%b") == [("a%b", "1"), ("a%bB", "2"), ("a%ba", "3"), ("a%b小", "4")]
+        assert store.notes("a%b", after="a%bB", limit=1) == [("a%ba", "3")]
+        assert store.notes("none") == []
+
+    def test_notes_are_dropped_as_they_are_known(self, store: Notes) -> None:
+        for name in ("a", "b", "c"):
+            assert store.set_note(name, "1", was=None)
+        assert store.drop_notes([("a", "1"), ("b", "2"), ("none", "1")]) == 1
+        assert [name for name, _ in store.notes("")] == ["b", "c"]
+        assert store.drop_notes([]) == 0
+
     def test_events_come_with_a_note_or_not_at_all(self, store: Store) -> None:
         event = Event(5.0, Scope(user="u"), "slot.write", name="名")
         assert store.set_note("events", "7", was=None, events=[event])
