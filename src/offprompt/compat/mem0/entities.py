@@ -84,9 +84,7 @@ class Entities:
             gone["memories"] = self._erased(roots, kind, name)
         if kind != "app":
             for scope in self._whole(kind, name):
-                cleared = self._reach.memory.scope(
-                    app=scope.app, user=scope.user, agent=scope.agent, session=scope.session
-                )
+                cleared = self._reach.scope(user=scope.user, agent=scope.agent, run=scope.session, role="admin")
                 gone = {each: gone[each] + count for each, count in cleared.clear().items()}
         return {"message": f"{kind} {name!r} deleted: {gone['memories']} memories", "deleted": gone}
 

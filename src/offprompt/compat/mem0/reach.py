@@ -10,7 +10,7 @@ from offprompt.errors import NotFoundError, ScopeError
 from offprompt.protocols import apply
 from offprompt.records import MEMORY_STATES, Identity, ListMemories, Memory, MemoryQuery, MemoryState, Role, Scope
 from offprompt.records.scope import clean_id
-from offprompt.service.access import check_app, scope_for
+from offprompt.service.access import actor_for, check_app, check_whole_app, scope_for
 from offprompt.service.aliasing import resolved
 from offprompt.service.memories import Memories
 from offprompt.service.offprompt import BoundScope, Offprompt
@@ -42,15 +42,21 @@ class Reach:
 
         Raises   ForbiddenError, and ScopeError where nothing says whose it is.
         """
-        if user is None and agent is None and run is None and self.identity.default_user is None:
-            check_app(self.identity, role=role)
+        check_app(self.identity, role=role)
+        several = self.identity.users is not None and len(self.identity.users) != 1
+        if user is None and (several or (agent is None and run is None and self.identity.default_user is None)):
             raise ScopeError(
-                "whose memory is it? name user_id, agent_id or run_id, such as user_id='alice'; app_id is an attribute "
-                "here, and says of nobody whose it is"
+                "whose memory is it? name user_id, agent_id or run_id, such as user_id='alice'; a key of several users "
+                "needs user_id, and app_id is an attribute here, which says of nobody whose it is"
             )
         scope = scope_for(self.identity, user=user, agent=agent, session=run, role=role)
         return self.memory.scope(
-            app=scope.app, user=scope.user, agent=scope.agent, session=scope.session, shared=scope.shared
+            app=scope.app,
+            user=scope.user,
+            agent=scope.agent,
+            session=scope.session,
+            shared=scope.shared,
+            actor=actor_for(self.identity, scope.user),
         )
 
     def wanted(self, filters: object) -> Wanted:
@@ -99,9 +105,15 @@ class Reach:
         query = MemoryQuery(self.everything, "subtree", states=states, ids=(clean_text(memory_id),))
         for found in apply(self.memory.parts.memories.store, ListMemories(query)):
             if self.allows(found.scope):
+                self.check_shared([found], role)
                 return found
         shown = clean_text(memory_id)[:40]
         raise NotFoundError(f"no memory {shown!r} here; get_all and search list the ids", name=shown)
+
+    def check_shared(self, memories: Iterable[Memory], role: Role) -> None:
+        """Raises ForbiddenError if one of them is everyone's, and the role changes it: that is an admin's to do."""
+        if role != "read" and any(memory.scope.shared for memory in memories):
+            check_whole_app(self.identity, role="admin")
 
     def allows(self, scope: Scope) -> bool:
         """Whether a record of that scope may be asked for."""

@@ -158,8 +158,11 @@ class Records:
             metadata=None if given.metadata is None else checked_metadata(given.metadata),
             event_at=DEFAULT if given.timestamp is None else given.timestamp,
             expires_at=DEFAULT if isinstance(expiry, UnsetType) else expiry_of(expiry),
-            actor=self._actor,
+            actor=self._acting(memory),
         )
+
+    def _acting(self, memory: Memory) -> str:
+        return self.reach.identity.acting_for(memory.scope.user)
 
     def delete(self, memory_id: str, *, linked: bool = False) -> dict[str, Any]:
         """Hide a memory and what rules derived from it alone; linked: with the older ones that it superseded.
@@ -172,7 +175,7 @@ class Records:
             older = self.reach.listed(memory.scope, states=("superseded",))
             for name in chain:
                 chain += [one.memory_id for one in older if one.superseded_by == name and one.memory_id not in chain]
-        count = self.reach.memories.forget(*chain, actor=self._actor)
+        count = self.reach.memories.forget(*chain, actor=self._acting(memory))
         return {"message": "Memory deleted successfully!", "deleted": count, "cascade_count": count - 1}
 
     def delete_all(self, filters: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,6 +186,7 @@ class Records:
         wanted = self.reach.wanted(filters)
         self.reach.roots(wanted.bounds, "write")
         rows = self._rows(wanted, states=("live", "superseded", "archived"))
+        self.reach.check_shared(rows, "write")
         count = self.reach.memories.forget(*(row.memory_id for row in rows), actor=self._actor) if rows else 0
         event = self._event("DELETE", deleted=count)
         return {"message": f"{count} memories deleted", "deleted": count, "event_id": event}
@@ -214,7 +218,7 @@ class Records:
         memory = self.reach.find(given.memory_id, "write")
         said = {"feedback": verdict, "feedback_reason": given.feedback_reason if verdict else None}
         marks = {name: value for name, value in {**marks_of(memory), **said}.items() if value is not None}
-        self.reach.memories.update(memory.memory_id, metadata={MARKS: marks or None}, actor=self._actor)
+        self.reach.memories.update(memory.memory_id, metadata={MARKS: marks or None}, actor=self._acting(memory))
         return {"id": memory.memory_id, **said}
 
     def event(self, event_id: str) -> dict[str, Any] | None:
