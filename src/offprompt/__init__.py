@@ -33,6 +33,7 @@ from offprompt.errors import (
 if TYPE_CHECKING:
     from offprompt.bootstrap import open  # noqa: A004 - the verb that users type
     from offprompt.bootstrap.models import chat_model
+    from offprompt.client.clients import AsyncClient, Client
     from offprompt.protocols import ChatModel
     from offprompt.records import (
         DEFAULT,
@@ -73,12 +74,14 @@ __all__ = [
     "Agent",
     "AgentLimits",
     "AgentReply",
+    "AsyncClient",
     "AsyncSession",
     "BackendError",
     "BoundScope",
     "BudgetError",
     "Cancel",
     "ChatModel",
+    "Client",
     "Completion",
     "ConflictError",
     "ForbiddenError",
@@ -123,7 +126,9 @@ __all__ = [
 _LAZY = {
     "open": "offprompt.bootstrap",
     "chat_model": "offprompt.bootstrap.models",
+    "AsyncClient": "offprompt.client.clients",
     "ChatModel": "offprompt.protocols",
+    "Client": "offprompt.client.clients",
     "Agent": "offprompt.service.agent",
     "AgentLimits": "offprompt.service.agent",
     "AsyncSession": "offprompt.service.async_session",

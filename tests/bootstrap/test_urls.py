@@ -50,7 +50,7 @@ def test_a_text_names_the_engine_of_each_role(text: str, urls: Urls) -> None:
         ("memories=a.db vectors=b.db", UnsupportedError, "sqlite cannot keep vectors; leave vectors out"),
         ("memories=a.db vectors=pgvector", UsageError, "they are in 'a.db'; write memories=postgresql://"),
         ("mysql://x/y", UnsupportedError, "the engine 'mysql' is not known; .*postgresql://"),
-        ("https://x/y", UnsupportedError, "the engine 'https' is not served by this version"),
+        ("https://x/y", UnsupportedError, "the engine 'https' is a server's, which keeps all roles and is given alone"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_way_out(text: str, error: type[Exception], said: str) -> None:

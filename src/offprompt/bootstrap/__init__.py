@@ -11,6 +11,7 @@ from typing import cast
 
 from offprompt.bootstrap.embedding import check_embedders, embedder_of
 from offprompt.bootstrap.engines import Engines, open_engines
+from offprompt.bootstrap.remote import is_server, open_server
 from offprompt.bootstrap.routes import model_for, parse_routes
 from offprompt.bootstrap.urls import IN_PROCESS, Urls, parse_urls
 from offprompt.config import Settings, find_file, load_settings, read_file
@@ -20,7 +21,7 @@ from offprompt.models.tokenizers import tokenizer_for
 from offprompt.privacy.redact import CheckedRedactor
 from offprompt.protocols import ChatModel, Clock
 from offprompt.records import Purpose
-from offprompt.records.places import data_folder, user_config_folder
+from offprompt.records.places import data_folder, masked, user_config_folder
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.offprompt import Offprompt, Parts
@@ -37,6 +38,7 @@ def open(  # noqa: A001 - the verb that users type
     config: str | os.PathLike[str] | None = None,
     create: bool = True,
     models: Mapping[str, ChatModel | str] | None = None,
+    key: str | None = None,
     **settings: object,
 ) -> Offprompt:
     """The memory at a URL.
@@ -44,11 +46,14 @@ def open(  # noqa: A001 - the verb that users type
     url       a file's path or `sqlite:///path`, `postgresql://…`; `":memory:"` for one that ends with the process; or
               an engine for each role, `"memories=postgresql://… slots=redis://… vectors=qdrant://…"`. None:
               OFFPROMPT_URL, then `url` of the config file, then `offprompt.db` in the user's data folder.
+              `http://HOST:PORT`: what `offprompt serve` keeps there; then it is a Client, with the same face but for
+              `parts`, and settings are the server's, but for `app` and `busy_timeout_s`, how long it is waited for.
     clock     where `now` comes from, for tests; the system's unless given.
     config    a TOML file; unless given OFFPROMPT_CONFIG, `./offprompt.toml`, then the user's config folder.
     create    make the file, with its folders, if it is not there.
     models    language models for memory by purpose, objects or names such as `{"extract": "gpt-4o-mini"}`; before what
               the tables `[models.PURPOSE]` of the config file name. None is asked unless an option says so.
+    key       of a server; unless given OFFPROMPT_KEY, else the token that one on this machine left for its user.
     settings  any setting by name; see docs/settings.md.
     Raises    UsageError for unknown or ill-typed settings, UnsupportedError for a URL that no engine serves,
               BackendError if the file cannot be used, NotFoundError if it is not there and not to be made.
@@ -61,8 +66,14 @@ def open(  # noqa: A001 - the verb that users type
     loaded = load_settings(settings, environ=environ, file=file)
     stored = read_file(file) if file is not None else {}
     where = url if url is not None else environ.get("OFFPROMPT_URL") or _stored_url(stored.get("url"))
-    urls = parse_urls(where) if isinstance(where, str) else Urls(os.fspath(where))
     user = environ.get("OFFPROMPT_USER") or str(stored.get("user") or "") or None
+    if isinstance(where, str) and is_server(where):
+        names_app = settings.get("app") is not None or "app" in stored or "OFFPROMPT_APP" in environ
+        app = loaded.app if names_app else None
+        return open_server(where, {**settings, "clock": clock, "models": models}, loaded, app=app, key=key, user=user)
+    if key is not None:
+        raise UsageError(f"key=… is for a server, and {masked(os.fspath(where))!r} is a store; leave it out")
+    urls = parse_urls(where) if isinstance(where, str) else Urls(os.fspath(where))
     clock = clock or SystemClock()
     sheets = price_sheets(loaded)
     check_embedders(loaded)

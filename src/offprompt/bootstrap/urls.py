@@ -116,7 +116,11 @@ def engine_of(url: str) -> str:
         return "sqlite"
     engine = _SCHEMES.get(scheme.lower())
     if engine is None:
-        known = "is not served by this version" if scheme.lower() in ("http", "https") else "is not known"
+        known = (
+            "is a server's, which keeps all roles and is given alone"
+            if scheme.lower() in ("http", "https")
+            else "is not known"
+        )
         raise UnsupportedError(
             f"the engine {scheme!r} {known}; give a file's path, ':memory:', or a URL that begins with one of "
             f"{', '.join(f'{name}://' for name in _SCHEMES)}"
