@@ -30,6 +30,17 @@ OTHER_HEADERS: Final[Mapping[str, str]] = {
     "If-Match": "The ETag, or a version in quotes, that must be there for the change; `*`: any. Else 412.",
     "If-None-Match": "`*`: nothing may be there, else 412. Of a GET: the ETag that one has; if it still holds, 304.",
 }
+ID: Final = r"^(?:[!-$&-~]|%[0-9A-Fa-f]{2}){1,256}$"
+"""One to 256 bytes, each as it is or encoded."""
+
+TAGS: Final = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
+FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
+    **{name: {"pattern": ID} for name in SCOPE_HEADERS},
+    "Offprompt-Shared": {"enum": ["true", "false"]},
+    IDEMPOTENCY: {"pattern": "^[!-~]{1,255}$"},
+    "If-Match": {"pattern": TAGS},
+    "If-None-Match": {"pattern": TAGS},
+}
 PROBLEMS: Final[Mapping[int, str]] = {
     400: "The request breaks a rule of this API, or says not whose memory it is about.",
     401: "No key, or one that is not valid.",
@@ -161,7 +172,7 @@ class _Operation:
             if (value := given.get(parameter["name"])) is not None:
                 parameter["example"] = value
         headers = list(SCOPE_HEADERS) if endpoint.is_scoped else []
-        headers += [IDEMPOTENCY] if endpoint.is_change else []
+        headers += [IDEMPOTENCY] if endpoint.is_once else []
         if endpoint.is_versioned:
             headers += ["If-None-Match"] if endpoint.method == "GET" else ["If-Match", "If-None-Match"]
         return found + [{"$ref": REF.format(kind="parameters", name=name)} for name in headers]
@@ -201,7 +212,7 @@ class _Operation:
 
 
 def _header(name: str, text: str) -> dict[str, Any]:
-    return {"name": name, "in": "header", "description": text, "schema": {"type": "string"}}
+    return {"name": name, "in": "header", "description": text, "schema": {"type": "string", **FORMS[name]}}
 
 
 def _answered(text: str) -> dict[str, Any]:
