@@ -33,7 +33,8 @@ def server_of(
     opened: Offprompt, scope: Scope = ALICE, *, trust: Trust = "user", language: Language | None = None
 ) -> MemoryServer:
     """A server over one scope of an opened memory."""
-    own = ModelMemory(opened.parts, scope, trust=trust, actor="mcp")
+    bound = opened.scope(user=scope.user, agent=scope.agent, session=scope.session, app=scope.app, shared=scope.shared)
+    own = ModelMemory(opened.parts, bound, trust=trust, via="mcp")
 
     def memory_for(request: Any, role: Role) -> ModelMemory:
         assert request is None

@@ -56,7 +56,7 @@ def _own(call: Call, memory: Offprompt, trust: Trust) -> MemoryFor:
     """
     from offprompt.service.model_memory import ModelMemory  # noqa: PLC0415 - loads NumPy
 
-    own = ModelMemory(memory.parts, call.scope_of(memory).scope, trust=trust, actor="mcp")
+    own = ModelMemory(memory.parts, call.scope_of(memory), trust=trust, via="mcp")
 
     def memory_for(request: Any, role: Role) -> ModelMemory:
         del request, role

@@ -68,18 +68,14 @@ class MemoryServer:
         async with stdio_server() as (reads, writes):
             await self.server.run(reads, writes, self.server.create_initialization_options())
 
-    def http_app(self, *, hosts: list[str], origins: list[str]) -> ASGIApp:
-        """The ASGI application at /mcp, without a state between requests.
-
-        hosts, origins   what the headers Host and Origin may say, `:*` for any port; without Origin it is no web page.
-        """
-        security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+    def http_app(self) -> ASGIApp:
+        """The ASGI application at /mcp, without a state between requests. Who may ask is not its matter."""
         return self.server.streamable_http_app(
             streamable_http_path=PATH,
             json_response=True,
             stateless_http=True,
             max_request_body_size=MAX_BODY_BYTES,
-            transport_security=security,
+            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
 
     async def _list_tools(self, context: ServerRequestContext[Any, Any], params: Any) -> types.ListToolsResult:

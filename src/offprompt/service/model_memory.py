@@ -31,12 +31,11 @@ from offprompt.service.exporting import secret_hider
 from offprompt.service.memories import Memories
 from offprompt.service.memory_search import passages
 from offprompt.service.model_rules import check_forget, check_forget_memory, check_name, is_own, twins_of
-from offprompt.service.offprompt import Parts
+from offprompt.service.offprompt import BoundScope, Parts
 from offprompt.service.policies import may_be_shown
 from offprompt.service.remembering import Marks, Rememberer, Said
 from offprompt.service.session_kit import date_of
-from offprompt.service.slot_writer import Kit, Writer
-from offprompt.service.slots import Slots
+from offprompt.service.slot_writer import Writer
 from offprompt.wire.asking import asked_for
 
 SNIPPET_TOKENS: Final = 40
@@ -67,24 +66,20 @@ class ModelMemory:
     """What a model may do with one scope. Writes go to exactly this scope; reads find what it inherits.
 
     trust    of what it writes: `user`, or `tool` where untrusted text may have led to it; see docs/mcp.md.
+    via      what events call it, beside whoever it acts for.
     Secrets  values of the policy `never` are in no answer, however they are spelled; handles stand in their place.
     Names    that the application locked or holds a secret under are neither written nor forgotten.
     Raises   OffpromptError as `Slots` and `Memories` do; RefusedError where a model may not. Thread-safe.
     """
 
-    def __init__(self, parts: Parts, scope: Scope, *, trust: Trust = "user", actor: str = "model") -> None:
-        self._parts, self.scope = parts, scope
-        self._trust: Trust = trust
-        self._actor = actor
-        self._slots = Slots(Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings, parts.spool), scope)
+    def __init__(self, parts: Parts, bound: BoundScope, *, trust: Trust = "user", via: str = "model") -> None:
+        self._parts, self._bound, self.scope = parts, bound, bound.scope
+        self._slots = bound.slots
+        self._writer = Writer("model", trust, bound.actor.via(via))
 
     @property
     def _memories(self) -> Memories:
-        return self._parts.memories.of(self.scope)
-
-    @property
-    def _writer(self) -> Writer:
-        return Writer("model", self._trust, self._actor)
+        return self._bound.memories
 
     def write(self, name: str, value: Json, *, if_version: int | None = None) -> Slot:
         """Write a value as a slot's next version; a long one is spread over parts.
@@ -96,13 +91,15 @@ class ModelMemory:
         found: list[Slot | None] = self._parts.slots.batch([GetSlot(each, name) for each in self.scope.inherited()])
         named = [slot for slot in found if slot is not None]
         settings = self._parts.settings
-        check_name(named, self.scope, name, lock_names=settings.lock_names, foreign=self._trust == "tool")
+        check_name(named, self.scope, name, lock_names=settings.lock_names, foreign=self._writer.trust == "tool")
         there = next((slot.name for slot in named if slot.scope == self.scope), name)
+        if self._parts.spool is not None:
+            self._parts.spool.make_way()
         return self._slots.write_as(self._writer, there, value, split=True, if_version=if_version)
 
     def remember(self, text: str) -> list[Remembered]:
         """Store a text that is found by meaning; what became of it, followed by what rules derived from it."""
-        marks = Marks(source="model", trust=self._trust, actor=self._actor)
+        marks = Marks(source="model", trust=self._writer.trust, actor=self._writer.actor)
         return Rememberer(self._parts.memories.kit, self._memories.scope).store([Said(text)], marks)
 
     def read(self, name: str) -> Known:
@@ -112,7 +109,7 @@ class ModelMemory:
         """
         if fold_name(name).startswith(RESERVED_PREFIX):
             return self._of_memory(self._memory(name), self._hide)
-        slot = self._slots.get(name, actor=self._actor)
+        slot = self._slots.get(name, actor=self._writer.actor)
         if slot is None:
             raise self._nothing(name)
         if slot.policy == "never":
@@ -124,7 +121,7 @@ class ModelMemory:
         if fold_name(name).startswith(RESERVED_PREFIX):
             memory = self._memory(name)
             check_forget_memory(memory, self.scope)
-            self._memories.forget(memory.memory_id, actor=self._actor, trust=self._trust)
+            self._memories.forget(memory.memory_id, actor=self._writer.actor, trust=self._writer.trust)
             return memory.memory_id
         slot = self._slots.get(clean_name(name), touch=False)
         if slot is None:
