@@ -71,7 +71,8 @@ class GetSlot(SlotOp[Slot | None]):
     """The live slot of that name in exactly that scope, or None. `touch`: count the use and slide the life.
 
     within      `inherit`: in the scopes that the scope inherits, the most specific first.
-    forgotten   the hidden slot that an undo could bring back, instead of the live one; its value is None.
+    forgotten   True: the hidden slot that an undo could bring back, with no value, instead of the live one.
+                None: whichever of the two is there.
     """
 
     scope: Scope
@@ -79,7 +80,7 @@ class GetSlot(SlotOp[Slot | None]):
     touch: bool = False
     actor: str = "app"
     within: Literal["exact", "inherit"] = "exact"
-    forgotten: bool = False
+    forgotten: bool | None = False
 
     @property
     def scopes(self) -> tuple[Scope, ...]:

@@ -36,9 +36,10 @@ def resolved(memories: MemoryStore, scope: Scope) -> Scope:
     if scope.user is None:
         return scope
     try:
-        return replace(scope, user=apply(memories, UserOf(scope.app, scope.user)))
+        user = apply(memories, UserOf(scope.app, scope.user))
     except BackendError:
         return scope
+    return scope if user == scope.user else replace(scope, user=user)
 
 
 def with_aliases(memories: MemoryStore, scope: Scope) -> list[Scope]:

@@ -78,8 +78,8 @@ class SlotWriter:
         self._kit = kit
         self.scope = scope
 
-    def draft(self, name: str, value: Json, writer: Writer) -> PutSlot:
-        """A put of the value as this writer's; its options and policy are still to come."""
+    def draft(self, name: str, value: Json, writer: Writer, **options: Any) -> PutSlot:
+        """A put of the value as this writer's; options: other fields. Its policy is still to come."""
         return PutSlot(
             self.scope,
             name,
@@ -90,6 +90,7 @@ class SlotWriter:
             writer.actor,
             op_key=writer.op_key,
             limits=self._kit.limits,
+            **options,
         )
 
     def store(self, put: PutSlot, *, split: bool, schema: Mapping[str, Any] | None, given: Policy | None) -> Slot:
@@ -104,7 +105,8 @@ class SlotWriter:
         if size > limits.max_bytes * (limits.max_slots if split else 1):
             raise self._too_long(put.name, text)
         check_no_part(self._kit.slots, self.scope, put.name)
-        current, hidden, summary = self._there(put.name)
+        before, summary = self._there(put.name)
+        current = before if before is None or before.forgotten_at is None else None
         rule = schema if schema is not None else current.schema if current is not None else None
         if rule is not None:
             check_schema(put.name, put.value, rule)
@@ -116,20 +118,21 @@ class SlotWriter:
         if size > limits.max_bytes:
             ops = self._parts(put, text)
             self._check_free(put.name, [op.name for op in ops[1:]], own=current.parts if current is not None else 0)
-        before = current or hidden
         surplus = part_names(put.name, before.parts if before is not None else 0)[len(ops) - 1 :]
         if before is not None and summary is not None:
             # It is of the value that was there, and this one may be a secret.
             surplus.append(summary)
         erase: list[SlotOp[Any]] = [EraseSlots(self.scope, tuple(surplus))] if surplus else []
-        return replace(self._kit.slots.batch([*erase, *ops])[len(erase)], value=put.value, bytes=size)
+        stored: Slot = self._kit.slots.batch([*erase, *ops])[len(erase)]
+        # Of a value in parts the head holds none; of a replay over a hidden slot nothing is told.
+        return stored if stored.value == put.value else replace(stored, value=put.value, bytes=size)
 
-    def _there(self, name: str) -> tuple[Slot | None, Slot | None, str | None]:
-        """The slot of that name, the hidden one, and the name of its summary, as far as they are there."""
+    def _there(self, name: str) -> tuple[Slot | None, str | None]:
+        """The slot of that name, hidden or not, and the name of its summary, as far as they are there."""
         own = _summary_name(name)
-        ops = [GetSlot(self.scope, name), GetSlot(self.scope, name, forgotten=True)]
-        found: list[Slot | None] = self._kit.slots.batch([*ops, *(GetSlot(self.scope, one) for one in own)])
-        return found[0], found[1], own[0] if own and _is_summary(found[2]) else None
+        asked = [GetSlot(self.scope, name, forgotten=None), *(GetSlot(self.scope, one) for one in own)]
+        found: list[Slot | None] = self._kit.slots.batch(asked)
+        return found[0], own[0] if own and _is_summary(found[1]) else None
 
     def _parts(self, put: PutSlot, text: str) -> list[PutSlot]:
         limit = self._kit.settings.max_value_bytes

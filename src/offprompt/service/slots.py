@@ -106,7 +106,7 @@ class Slots(Guards):
         """
         own = SlotWriter(self._kit, self.scope)
         try:
-            put = replace(own.draft(clean_name(name), checked_value(name, value), writer), **options)
+            put = own.draft(clean_name(name), checked_value(name, value), writer, **options)
             return own.store(put, split=split, schema=schema, given=policy)
         except UsageError as exc:
             self._log("slot.write", str(name)[:64], writer.actor, type(exc).__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -74,25 +74,9 @@ def is_memory_read(ops: Sequence[MemoryOp[Any]]) -> bool:
 
 
 def _run(table: MemoryTable, op: MemoryOp[Any], now: float) -> Any:
-    by_type: dict[type, Callable[[MemoryTable, Any, float], Any]] = {
-        LoadMemories: _pairs,
-        AddMemory: writes.add,
-        UpdateMemory: writes.update,
-        ForgetMemories: writes.forget,
-        RestoreMemories: writes.restore,
-        EraseMemories: writes.erase,
-        SweepMemories: writes.sweep,
-        UseMemories: writes.use,
-        IndexMemories: writes.index,
-        MarkExtracted: writes.mark_extracted,
-        JoinUsers: joins.join,
-        WaitingVectors: vectors.waiting,
-        PendingVectors: vectors.pending,
-        DoneVectors: vectors.done,
-        QueueVectors: vectors.queue,
-    }
-    if type(op) in by_type:
-        return by_type[type(op)](table, op, now)
+    own = _BY_TYPE.get(type(op))
+    if own is not None:
+        return own(table, op, now)
     match op:
         case GetMemories():
             rows = (table.load(op.app, memory_id) for memory_id in op.ids)
@@ -150,3 +134,22 @@ def _page(table: MemoryTable, op: LoadIndex, now: float) -> IndexPage:
     there = {memory.memory_id for memory, _ in live}
     gone = () if whole else tuple(row.memory_id for row, _ in rows if row.memory_id not in there)
     return IndexPage(revision, whole, live, gone)
+
+
+_BY_TYPE: Final[Mapping[type, Callable[[MemoryTable, Any, float], Any]]] = {
+    LoadMemories: _pairs,
+    AddMemory: writes.add,
+    UpdateMemory: writes.update,
+    ForgetMemories: writes.forget,
+    RestoreMemories: writes.restore,
+    EraseMemories: writes.erase,
+    SweepMemories: writes.sweep,
+    UseMemories: writes.use,
+    IndexMemories: writes.index,
+    MarkExtracted: writes.mark_extracted,
+    JoinUsers: joins.join,
+    WaitingVectors: vectors.waiting,
+    PendingVectors: vectors.pending,
+    DoneVectors: vectors.done,
+    QueueVectors: vectors.queue,
+}

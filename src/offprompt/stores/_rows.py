@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from offprompt.records import Event, Memory, Place, Scope, Slot, SlotVersion, fold_name
+from offprompt.records.json import compact
 from offprompt.stores._blobs import decode
 from offprompt.stores._values import storable
 
@@ -58,7 +59,7 @@ def slot_values(slot: Slot) -> tuple[Any, ...]:
         slot.expires_at,
         slot.ttl_s,
         int(slot.sliding),
-        json.dumps(slot.tags),
+        json.dumps(slot.tags) if slot.tags else "[]",
         slot.importance,
         slot.uses,
         slot.used_at,
@@ -67,19 +68,21 @@ def slot_values(slot: Slot) -> tuple[Any, ...]:
         slot.forgotten_at,
         allow_text(slot),
         int(slot.locked),
-        json.dumps(slot.recent),
+        json.dumps(slot.recent) if slot.recent else "[]",
     )
 
 
 def allow_text(slot: Slot) -> str:
     """The slot's places as JSON: a list of [tool, argument, host]."""
+    if not slot.allow:
+        return "[]"
     places = [[place.tool, place.argument, place.host] for place in slot.allow]
     return json.dumps(places, ensure_ascii=False, separators=(",", ":"))
 
 
 def version_values(slot: Slot, op_key: str | None) -> tuple[Any, ...]:
     """The slot's current version as a row of table `versions`, in its column order."""
-    value = json.dumps(slot.value, ensure_ascii=False, separators=(",", ":"))
+    value = compact(slot.value)
     written = (slot.policy, slot.trust, slot.source, slot.actor, slot.updated_at, slot.bytes)
     return (*slot.scope.key, fold_name(slot.name), slot.version, value, *written, "written", op_key)
 

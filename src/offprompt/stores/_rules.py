@@ -123,11 +123,8 @@ def plan_put(
             unit="slots",
             way_out="forget one that is no longer needed, or raise max_slots",
         )
-    version = held.version + 1 if held is not None else 1
-    slot = _written(op, name, value, current, now)
-    locked = held is not None and held.locked
-    slot = replace(slot, version=version, bytes=size, locked=locked, recent=recent)
-    kept = [*(marks if held is not None else ()), Mark(version, op.trust, op.op_key)]
+    slot = _written(op, name, (value, size), held, recent, now)
+    kept = [*(marks if held is not None else ()), Mark(slot.version, op.trust, op.op_key)]
     drop = _surplus(kept, op.limits.keep_versions)
     return PlannedPut(slot, op.op_key, drop, fresh=held is None)
 
@@ -238,7 +235,11 @@ def _untrusted(name: str, verb: str, way_out: str) -> ConflictError:
     )
 
 
-def _written(op: PutSlot, name: str, value: Json, current: Slot | None, now: float) -> Slot:
+def _written(
+    op: PutSlot, name: str, sized: tuple[Json, int], held: Slot | None, recent: tuple[float, ...], now: float
+) -> Slot:
+    """The slot as it will be. sized: the value and its bytes. held: what is there, hidden or not."""
+    current = held if held is not None and held.forgotten_at is None else None
     ttl_s, sliding = (current.ttl_s, current.sliding) if current is not None else (None, False)
     if op.ttl_s is not DEFAULT:
         ttl_s, sliding = op.ttl_s, op.sliding and op.ttl_s is not None
@@ -250,15 +251,15 @@ def _written(op: PutSlot, name: str, value: Json, current: Slot | None, now: flo
     return Slot(
         op.scope,
         name,
-        value,
-        version=0,
+        sized[0],
+        version=held.version + 1 if held is not None else 1,
         policy=op.policy,
         trust=op.trust,
         source=op.source,
         actor=storable(op.actor),
         created_at=current.created_at if current is not None else now,
         updated_at=now,
-        bytes=0,
+        bytes=sized[1],
         expires_at=None if ttl_s is None else now + ttl_s,
         ttl_s=ttl_s,
         sliding=sliding,
@@ -269,6 +270,8 @@ def _written(op: PutSlot, name: str, value: Json, current: Slot | None, now: flo
         schema=own_schema(name, _first(op.schema, current.schema if current is not None else None, None)),
         parts=op.parts,
         allow=current.allow if current is not None and op.policy == "never" else (),
+        locked=held is not None and held.locked,
+        recent=recent,
     )
 
 

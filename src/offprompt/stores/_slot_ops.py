@@ -157,10 +157,10 @@ def _get(table: SlotTable, op: GetSlot, now: float) -> Slot | None:
         row = table.load(scope, folded)
         if row is None:
             continue
-        if op.forgotten:
-            if row.forgotten_at is not None and not rules.is_expired(row, now):
+        if row.forgotten_at is not None:
+            if op.forgotten is not False and not rules.is_expired(row, now):
                 return rules.hidden_view(row)
-        elif rules.is_live(row, now):
+        elif op.forgotten is not True and not rules.is_expired(row, now):
             if not op.touch:
                 return row
             after = rules.touched(row, now)

@@ -15,6 +15,8 @@ from typing import Final, Literal, TypeAlias, TypeVar
 from offprompt.errors import BackendError, UsageError
 from offprompt.stores import _sqlite_files as files
 from offprompt.stores._forks import follow
+from offprompt.stores._sqlite_errors import failure, is_busy
+from offprompt.stores._sqlite_held import Held, Own
 from offprompt.stores._sqlite_schema import migrate
 
 R = TypeVar("R")
@@ -24,17 +26,6 @@ Work: TypeAlias = Callable[[sqlite3.Connection], R]
 SYNCHRONOUS: Final = {"full": "FULL", "process": "NORMAL"}
 FIRST_WAIT_S: Final = 0.001
 LONGEST_WAIT_S: Final = 0.05
-
-_WAYS_OUT: Final = {
-    sqlite3.SQLITE_FULL: "free space on the disk, then try again",
-    sqlite3.SQLITE_READONLY: "the file or its folder may not be written: check their rights",
-    sqlite3.SQLITE_CANTOPEN: "check that the folder is there and may be written",
-    sqlite3.SQLITE_PERM: "check the rights of the file and its folder",
-    sqlite3.SQLITE_IOERR: "the disk failed: check it, then run `offprompt doctor`",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged: run `offprompt doctor`, move it away and restore a backup",
-    sqlite3.SQLITE_NOTADB: "the file is damaged or no store: move it away and restore a backup",
-    sqlite3.SQLITE_TOOBIG: "store less in one call",
-}
 
 
 class Connections:
@@ -60,7 +51,8 @@ class Connections:
 
         Raises   BackendError if SQLite fails or stays busy; what `work` raises.
         """
-        return self._run("BEGIN", work)
+        held = self._own.held
+        return self._run("BEGIN", work) if held is None else held.read(work)
 
     def write(self, work: Work[R], *, after: Callable[[R], None] = lambda _: None) -> R:
         """The work's result, once it is stored; nothing is, if it raises. It may be run again while the file is busy.
@@ -68,15 +60,56 @@ class Connections:
         after    called with the result after the commit, before the next writer of this process.
         Raises   BackendError if SQLite fails or stays busy; what `work` raises.
         """
-        self._check_process()
-        if not self._writing.acquire(timeout=self._busy_timeout_s):
-            raise self._busy()
-        try:
+        held = self._own.held
+        if held is not None:
+            result = held.write(work)
+            held.after.append(lambda: after(result))
+            return result
+        with self._writer():
             result = self._run("BEGIN IMMEDIATE", work)
             after(result)
             return result
-        finally:
-            self._writing.release()
+
+    @contextlib.contextmanager
+    def together(self) -> Generator[None]:
+        """All that this thread reads and writes within is one transaction; a write that raises is taken back alone.
+
+        Raises   BackendError if it cannot be begun, or in the end not be stored: then nothing is of all that was
+                 written within, whatever it returned.
+        """
+        with self._writer():
+            with self._lent() as connection:
+                held = Held(connection, self.path, writes=True)
+                self._retry(held.begin)
+                with self._holding(held):
+                    yield
+            for work in held.after:
+                # It is stored: what else was to be done is no reason to say that it is not.
+                with contextlib.suppress(BackendError):
+                    work()
+
+    @contextlib.contextmanager
+    def at_once(self, later: Callable[[Callable[[], object]], object]) -> Generator[None]:
+        """All that this thread reads within is of one moment, and waits for nothing.
+
+        later    given what a read leaves to be stored, once for each.
+        Raises   WouldWait for a write, and if the file is busy; what `read` raises.
+        """
+        with self._lent() as connection:
+            held = Held(connection, self.path, writes=False)
+            held.begin()
+            with self._holding(held):
+                yield
+        for work in held.after:
+            later(work)
+
+    def afterwards(self, work: Callable[[], object]) -> None:
+        """Do it now, or when the transaction is over that this thread holds open."""
+        held = self._own.held
+        if held is None:
+            work()
+        else:
+            held.after.append(work)
 
     def bare(self, work: Work[R]) -> R:
         """The work's result, outside any transaction: for checkpoints and backups.
@@ -125,6 +158,11 @@ class Connections:
             self._guard = threading.Condition(threading.RLock())
 
     @property
+    def is_together(self) -> bool:
+        """Whether this thread is within `together`."""
+        return self._own.held is not None and self._own.held.writes
+
+    @property
     def is_closed(self) -> bool:
         """Whether `close` was called."""
         return self._is_closed
@@ -136,6 +174,31 @@ class Connections:
         self._idle: list[sqlite3.Connection] = []
         self._users: list[int] = []
         self._is_forking = False
+        self._own = Own()
+
+    @contextlib.contextmanager
+    def _writer(self) -> Generator[None]:
+        """This process's only writer."""
+        self._check_process()
+        if not self._writing.acquire(timeout=self._busy_timeout_s):
+            raise self._busy()
+        try:
+            yield
+        finally:
+            self._writing.release()
+
+    @contextlib.contextmanager
+    def _holding(self, held: Held) -> Generator[None]:
+        outer, self._own.held = self._own.held, held
+        try:
+            yield
+        except BaseException:
+            held.end(keep=False)
+            raise
+        else:
+            held.end(keep=True)
+        finally:
+            self._own.held = outer
 
     def _check_process(self) -> None:
         if self._pid != os.getpid():
@@ -268,15 +331,3 @@ def _roll_back(connection: sqlite3.Connection) -> None:
     # A full disk or an I/O error may have rolled back already.
     if connection.in_transaction:
         connection.execute("ROLLBACK")
-
-
-def is_busy(exc: sqlite3.Error) -> bool:
-    """Whether the file was in use, so that the same work may succeed a moment later."""
-    return (getattr(exc, "sqlite_errorcode", 0) & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-def failure(path: Path, exc: sqlite3.Error) -> BackendError:
-    """SQLite's error in our words, with the way out."""
-    code = getattr(exc, "sqlite_errorcode", 0) & 0xFF
-    way_out = _WAYS_OUT.get(code, "run `offprompt doctor` on it")
-    return BackendError(f"the store {path} failed: {exc}; {way_out}")

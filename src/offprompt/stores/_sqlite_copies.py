@@ -11,7 +11,7 @@ from pathlib import Path
 
 from offprompt.errors import BackendError, UsageError
 from offprompt.stores import _sqlite_files as files
-from offprompt.stores._sqlite_connection import is_busy
+from offprompt.stores._sqlite_errors import is_busy
 from offprompt.stores._sqlite_schema import FORMAT, format_of, migrate
 
 

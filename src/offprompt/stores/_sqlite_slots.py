@@ -133,7 +133,11 @@ class SqliteTable:
             )
 
     def log(self, events: Sequence[Event]) -> None:
-        self._many(_LOG, event_values(events))
+        rows = event_values(events)
+        if len(rows) == 1:
+            self._sql(_LOG, rows[0])
+        else:
+            self._many(_LOG, rows)
 
     def store_touches(self, touches: Sequence[Touch]) -> None:
         """Store uses that waited; those of slots that are gone leave only their events."""

@@ -66,11 +66,13 @@ class Touches:
     def add(self, touches: list[Touch]) -> bool:
         """Keep them; whether it is time to write: many wait, or one slid far."""
         with self._lock_here():
+            before = len(self._waiting)
             self._waiting.extend(touches)
             for touch in touches:
                 if touch.slot is not None:
                     self._sums.setdefault(touch.slot, Uses()).add(touch)
-            return len(self._waiting) >= MAX_WAITING or any(touch.urgent for touch in touches)
+            is_time = before // MAX_WAITING < len(self._waiting) // MAX_WAITING
+            return is_time or any(touch.urgent for touch in touches)
 
     def waiting(self) -> list[Touch]:
         """All that wait, oldest first."""

@@ -21,6 +21,9 @@ def stored_value(name: str, value: Json) -> tuple[str, Json]:
     Raises   UsageError if the value is not JSON.
     """
     try:
+        if type(value) is str:
+            value.encode()
+            return value, value
         encoded = compact(value)
         encoded.encode()
         return (value if isinstance(value, str) else encoded), json.loads(encoded)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -74,14 +75,14 @@ class SqliteStore:
         """See SlotStore."""
         if not ops:
             return []
-        if is_read(ops):
+        if is_read(ops) and not self._db.is_together:
             results, touches = self._db.read(lambda connection: self._read(connection, ops))
             if touches and self._touches.add(touches):
-                self.flush()
+                self._db.afterwards(self.flush)
             return results
         results = self._write(lambda connection: run_ops(SqliteTable(connection, None), ops, self._clock.now()))
         if any(isinstance(op, EraseSlots) for op in ops):
-            self._db.bare(copies.empty_log)
+            self._db.afterwards(self._empty_log)
         return results
 
     def apply(self, ops: Sequence[MemoryOp[Any]]) -> list[Any]:
@@ -97,7 +98,7 @@ class SqliteStore:
             return self._db.read(work)
         results = self._write(work)
         if any(isinstance(op, EraseMemories) for op in ops):
-            self._db.bare(copies.empty_log)
+            self._db.afterwards(self._empty_log)
         return results
 
     def events(
@@ -161,7 +162,7 @@ class SqliteStore:
     def drop_sessions(self, *, scope: Scope | None = None, idle_before: float | None = None) -> int:
         """See SessionStore."""
         dropped = self._write(lambda connection: sessions.drop(connection, scope, idle_before))
-        self._db.bare(copies.empty_log)
+        self._db.afterwards(self._empty_log)
         return dropped
 
     def backup(self, target: str, *, overwrite: bool = False) -> int:
@@ -225,12 +226,30 @@ class SqliteStore:
         """See Notes."""
         return self._write(lambda connection: portable.drop_notes(connection, known))
 
+    @contextmanager
+    def together(self) -> Generator[None]:
+        """One transaction for all that this thread asks for within; see `service.quick`."""
+        with self._db.together():
+            waiting = self._touches.waiting()
+            self._db.write(lambda connection: SqliteTable(connection, None).store_touches(waiting))
+            self._db.afterwards(lambda: self._touches.drop(len(waiting)))
+            yield
+
+    def at_once(self, later: Callable[[Callable[[], object]], object]) -> AbstractContextManager[None]:
+        """One moment for all that this thread reads within, without waiting; see `service.quick`."""
+        return self._db.at_once(later)
+
+    def _empty_log(self) -> None:
+        self._db.bare(copies.empty_log)
+
     def _read(self, connection: sqlite3.Connection, ops: Sequence[SlotOp[Any]]) -> tuple[list[Any], list[Touch]]:
         table = SqliteTable(connection, self._touches)
         return run_ops(table, ops, self._clock.now()), table.touches
 
     def _write(self, work: Callable[[sqlite3.Connection], R]) -> R:
         """One write transaction, with the uses that wait."""
+        if self._db.is_together:
+            return self._db.write(work)
 
         def whole(connection: sqlite3.Connection) -> tuple[R, int]:
             waiting = self._touches.waiting()
