@@ -7,7 +7,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from offprompt.client._transport import is_loopback
-from offprompt.records.places import token_file
+from offprompt.records.places import private_text, token_file
 
 DEFAULT_PORT = 7333
 
@@ -18,11 +18,4 @@ def key_of(url: str, given: str | None) -> Callable[[], str | None]:
     if key or not is_loopback(url):
         return lambda: key
     file = token_file(urlsplit(url).port or DEFAULT_PORT)
-
-    def token() -> str | None:
-        try:
-            return file.read_text(encoding="ascii").strip() or None
-        except (OSError, ValueError):
-            return None
-
-    return token
+    return lambda: private_text(file) or None

@@ -18,6 +18,7 @@ from offprompt.records.alias import Joined
 from offprompt.records.holder import Holder
 
 TIMEOUT_S = 60.0
+NO_SCOPE = "no scope:"
 
 
 class ClientCalls:
@@ -119,8 +120,18 @@ class Client(ClientCalls, Sync):
         app: str | None = None,
         shared: bool = False,
     ) -> BoundScope:
-        """A scope by its ids; without any, the default user, or whom the key is for. Asks nothing."""
+        """A scope by its ids; without any, the default user, else whom the key is for, which the server is asked.
+
+        Raises   ScopeError if no id is given anywhere; never a wildcard.
+        """
         headers, scope = self._scoped(user, agent, session, app, shared=shared)
+        if scope is None:
+            try:
+                scope = record_of(self._transport.send(Request("GET", path_of("v1", "scope"), headers=headers)), Scope)
+            except ScopeError as exc:
+                if str(exc).startswith(NO_SCOPE):
+                    Scope()  # says it in the library's words; the server's are about headers
+                raise
         return BoundScope(self._transport, headers, scope)
 
     def close(self) -> None:
@@ -152,7 +163,7 @@ class AsyncClient(ClientCalls, Async):
         app: str | None = None,
         shared: bool = False,
     ) -> AsyncBoundScope:
-        """See `Client.scope`."""
+        """A scope by its ids; without any, the default user, else whom the key is for. Asks nothing."""
         headers, scope = self._scoped(user, agent, session, app, shared=shared)
         return AsyncBoundScope(self._transport, headers, scope)
 

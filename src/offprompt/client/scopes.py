@@ -53,24 +53,15 @@ class ScopeCalls:
 class BoundScope(ScopeCalls, Sync):
     """A scope of a server's memory: `write`, `read` are short for `slots.…`, `remember`, `recall` for `memories.…`."""
 
-    def __init__(self, transport: Sending, headers: Mapping[str, str], scope: Scope | None) -> None:
-        self._transport, self._headers, self._scope = transport, headers, scope
+    def __init__(self, transport: Sending, headers: Mapping[str, str], scope: Scope) -> None:
+        self._transport, self._headers, self.scope = transport, headers, scope
         self.slots = Slots(transport, headers)
         self.memories = Memories(transport, headers)
         self.write = self.slots.write
         self.read = self.slots.read
 
     def __repr__(self) -> str:
-        return f"<scope {self._scope or 'of the key'}>"
-
-    @property
-    def scope(self) -> Scope:
-        """Whose memory; where no id was given the server is asked, once."""
-        if self._scope is None:
-            self._scope = records_of(
-                [self._transport.send(Request("GET", path_of("v1", "scope"), headers=self._headers))], Scope
-            )[0]
-        return self._scope
+        return f"<scope {self.scope}>"
 
     def remember(self, what: Any, **options: Any) -> list[Remembered]:
         """Store texts or turns, found by meaning from now on; see `Memories.remember`."""
@@ -119,7 +110,7 @@ class BoundScope(ScopeCalls, Sync):
         Raises   ScopeError if an id is set to something else already.
         """
         scope = self.scope.narrow(user=user, agent=agent, session=session)
-        return BoundScope(self._transport, {**self._headers, **id_headers(None, scope)}, scope)
+        return BoundScope(self._transport, narrowed(self._headers, scope), scope)
 
 
 class AsyncBoundScope(ScopeCalls, Async):
@@ -175,7 +166,7 @@ class AsyncBoundScope(ScopeCalls, Async):
     ) -> AsyncBoundScope:
         """See `BoundScope.narrow`."""
         scope = self.scope.narrow(user=user, agent=agent, session=session)
-        return AsyncBoundScope(self._transport, {**self._headers, **id_headers(None, scope)}, scope)
+        return AsyncBoundScope(self._transport, narrowed(self._headers, scope), scope)
 
 
 def is_memory(name: object) -> bool:
@@ -189,3 +180,9 @@ def no_memory(name: str, scope: Scope | None) -> NotFoundError:
     return NotFoundError(
         f"no memory {name[:40]!r} in {where}; find its id with recall or memories.list", name=name[:40]
     )
+
+
+def narrowed(headers: Mapping[str, str], scope: Scope) -> dict[str, str]:
+    """The headers of a narrower scope of the same app."""
+    app = {name: value for name, value in headers.items() if name == "Offprompt-App"}
+    return app | id_headers(None, scope)

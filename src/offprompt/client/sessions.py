@@ -17,7 +17,7 @@ from offprompt.errors import NotFoundError, UsageError
 from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionRecord
 from offprompt.wire.handles import Lookup
 from offprompt.wire.options import SessionOptions, Underway
-from offprompt.wire.payload import given_messages, plain
+from offprompt.wire.payload import given_messages, identity, plain, repaired
 from offprompt.wire.profiles import profile_for
 from offprompt.wire.shapes import Wire, check_tools
 from offprompt.wire.streamed import AsyncStreamedReply, Lookups, StreamedReply, StreamReader
@@ -62,6 +62,8 @@ class SessionCalls:
     def prepare(self, messages: Sequence[Any], *, show: Sequence[str] = ()) -> Asking[dict[str, Any]]:
         """See `Session.prepare`."""
         given = given_messages(messages, show)
+        for message in given:
+            identity(message)
         answer = yield self._call("prepare", messages=given, show=list(show))
         self._note(answer)
         return answer["request"]
@@ -69,7 +71,7 @@ class SessionCalls:
     @asked
     def absorb(self, reply: object) -> Asking[Reply]:
         """See `Session.absorb`."""
-        answer = yield self._call("absorb", reply=plain(reply, "the reply"))
+        answer = yield self._call("absorb", reply=repaired(plain(reply, "the reply")))
         self._note(answer)
         return record_of(answer["reply"], Reply)
 
@@ -128,7 +130,7 @@ class SessionCalls:
             return send(self._call("resolve", handles=[handle]))["handles"][0]
 
         def absorb(raw: object) -> tuple[Reply, Lookups]:
-            answer = send(self._call("absorb", reply=raw, looked=True))
+            answer = send(self._call("absorb", reply=repaired(raw), looked=True))
             self._note(answer)
             return record_of(answer["reply"], Reply), lookups_of(answer["looked"], before)
 
