@@ -13,7 +13,8 @@ import httpx
 import offprompt
 from offprompt.records import Identity
 from offprompt.rest.app import make_app
-from offprompt.rest.dispatch import Dispatch, Identify
+from offprompt.rest.dispatch import Dispatch
+from offprompt.rest.guards import Identify
 from offprompt.rest.serving import Serving, listen, url_of
 from offprompt.service.offprompt import Offprompt
 

@@ -11,8 +11,9 @@ import msgspec
 import pytest
 
 from offprompt.errors import NotFoundError
-from offprompt.rest.dispatch import STREAMS, Dispatch, Identify
+from offprompt.rest.dispatch import STREAMS, Dispatch
 from offprompt.rest.endpoint import Call, Endpoint, Lines, LinesOf, Pieces, Shape
+from offprompt.rest.guards import Identify
 from offprompt.service.offprompt import Offprompt
 from tests.rest.running import Running, running
 

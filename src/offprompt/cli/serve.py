@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from offprompt.cli.call import Call, command
 from offprompt.cli.errors import quoted, report
 from offprompt.errors import OffpromptError, UnsupportedError, UsageError
-from offprompt.records import Identity
+from offprompt.records.places import token_file
 from offprompt.service.offprompt import Offprompt
 
 PORT = 7333
@@ -25,10 +27,15 @@ Log = Literal["json", "text", "off"]
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What is served, and how."""
+    """What is served, and how.
+
+    host     as it was given. token: that of this machine, "" where others reach the server.
+    """
 
     call: Call
     bound: socket.socket
+    host: str
+    token: str
     workers: int
     stop_s: float
     log: Log
@@ -37,12 +44,14 @@ class Served:
         """Open the memory, answer until told to stop, and close it."""
         from offprompt.rest import serving  # noqa: PLC0415 - an extra
         from offprompt.rest.app import ENDPOINTS, make_app  # noqa: PLC0415
+        from offprompt.rest.guarding import guard_for  # noqa: PLC0415
         from offprompt.rest.watching import watching  # noqa: PLC0415
 
         watched = watching(self.log, ENDPOINTS, os.environ)
         with self.call.memory(create=True) as memory:
             check_shared(memory, self.workers)
-            app = make_app(memory, anybody(memory, self.call.options.user))
+            hosts = (self.host, self.bound.getsockname()[0])
+            app = make_app(memory, guard_for(memory, hosts, token=self.token, user=self.call.options.user))
             serving.run(app, self.bound, around=watched, stop_s=self.stop_s, parent=parent, on_started=started)
 
     def work_as_one_of_several(self, parent: int, started: Callable[[], None]) -> int:
@@ -67,18 +76,33 @@ def serve(
 ) -> None:
     """Answer over HTTP until SIGTERM or Ctrl-C; a second one ends it at once.
 
-    --user: whose memory is meant where a request on the loopback names nobody.
+    Who asks shows a key, or on this machine the token in the file that is named at the start, which only its user may
+    read. --user: whose memory is meant where a request with that token names nobody.
     """
     try:
         from offprompt.rest.serving import listen, url_of  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as exc:
         raise UnsupportedError(LACKING) from exc
     bound = listen(host, port)
-    served = Served(call, bound, workers, stop, log)
-    url = url_of(bound)
-    if workers == 1:
-        served.work(None, lambda: say_where(call, url))
-        return
+    with token_for(bound) as token:
+        code = run(Served(call, bound, host, token, workers, stop, log), lambda: say_where(call, url_of(bound), token))
+    raise typer.Exit(code)
+
+
+def token_for(bound: socket.socket) -> AbstractContextManager[str]:
+    """The token of this machine for a server on the loopback; "" for one that others reach."""
+    from offprompt.rest.guards import is_loopback  # noqa: PLC0415 - an extra
+    from offprompt.rest.token_file import local_token  # noqa: PLC0415
+
+    host, port = bound.getsockname()[:2]
+    return local_token(port) if is_loopback(host) else nullcontext("")
+
+
+def run(served: Served, on_ready: Callable[[], None]) -> int:
+    """Serve in this process, or in several; the exit code."""
+    if served.workers == 1:
+        served.work(None, on_ready)
+        return 0
     from offprompt.rest.shared_numbers import shared_numbers  # noqa: PLC0415
     from offprompt.rest.workers import Workers  # noqa: PLC0415
 
@@ -87,13 +111,12 @@ def serve(
 
         every = Workers(
             served.work_as_one_of_several,
-            workers,
-            stop_s=stop,
-            on_ready=lambda: say_where(call, url),
+            served.workers,
+            stop_s=served.stop_s,
+            on_ready=on_ready,
             on_end=forget_worker,
         )
-        code = every.run()
-    raise typer.Exit(code)
+        return every.run()
 
 
 def check_shared(memory: Offprompt, workers: int) -> None:
@@ -108,29 +131,19 @@ def check_shared(memory: Offprompt, workers: int) -> None:
         )
 
 
-def say_where(call: Call, url: str) -> None:
-    """Where it listens, and a command that works."""
+def say_where(call: Call, url: str, token: str) -> None:
+    """Where it listens, where the token of this machine is, and a command that works."""
     user = call.options.user or os.environ.get("OFFPROMPT_USER", "")
     whose = "" if user else " -H 'Offprompt-User: alice'"
     sent = quoted('{"slot": "city", "value": "Shanghai"}')
-    line = f"curl {url}/mem/write{whose} -H 'Content-Type: application/json' -d {sent}"
-    document = {"url": url, "pid": os.getpid()}
-    call.put(document, f"{call.say('listening on')} {url}\n{call.say('try:')} {line}")
-
-
-def anybody(memory: Offprompt, user: str | None) -> Any:
-    """Who asks on this machine."""
-    who = Identity(
-        memory.parts.settings.app,
-        roles=frozenset({"read", "write", "admin"}),
-        default_user=user or os.environ.get("OFFPROMPT_USER") or None,
+    file = str(token_file(int(url.rpartition(":")[2]))) if token else ""
+    shown = f"$(cat {shlex.quote(file)})" if token else "$OFFPROMPT_KEY"
+    line = (
+        f'curl {url}/mem/write -H "Authorization: Bearer {shown}"{whose} '
+        f"-H 'Content-Type: application/json' -d {sent}"
     )
-
-    def identify(method: str, headers: Mapping[str, str], *, has_body: bool) -> Identity:
-        del method, headers, has_body
-        return who
-
-    return identify
+    document = {"url": url, "pid": os.getpid(), "token_file": file or None}
+    call.put(document, f"{call.say('listening on')} {url}\n{call.say('try:')} {line}")
 
 
 def mount(app: typer.Typer) -> None:

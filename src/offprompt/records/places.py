@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -33,3 +35,15 @@ def user_config_folder() -> Path:
 def token_file(port: int) -> Path:
     """Where a server on the loopback leaves the token that only its own user may read, by the port it listens on."""
     return data_folder() / "serve" / f"{port}.token"
+
+
+def private_text(path: Path) -> str | None:
+    """The text of a file that is this user's and that nobody else may read; None if there is no such file."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        with os.fdopen(handle, encoding="ascii") as file:
+            found = os.fstat(file.fileno())
+            is_private = found.st_uid == os.getuid() and stat.S_ISREG(found.st_mode) and not found.st_mode & 0o077
+            return file.read().strip() if is_private else None
+    except (OSError, ValueError):
+        return None

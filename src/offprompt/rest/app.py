@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from offprompt.rest import health, mem, memories, metrics, scopes, sessions, slots, transfer, users
-from offprompt.rest.dispatch import Dispatch, Identify
+from offprompt.rest.dispatch import Dispatch
 from offprompt.rest.endpoint import Call, Endpoint
+from offprompt.rest.guards import Identify
 from offprompt.rest.openapi import openapi
 from offprompt.service.offprompt import Offprompt
 

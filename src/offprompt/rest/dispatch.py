@@ -8,12 +8,13 @@ import logging
 from collections.abc import Callable, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from offprompt.errors import OffpromptError
 from offprompt.records.access import Identity
 from offprompt.rest.answering import Reply, Send, problem_reply, refused, rendered, send_reply
-from offprompt.rest.endpoint import Call, Endpoint, Headers
+from offprompt.rest.endpoint import Call, Endpoint
+from offprompt.rest.guards import Identify
 from offprompt.rest.problems import RequestError, unexpected
 from offprompt.rest.reading import (
     BodyReader,
@@ -27,6 +28,8 @@ from offprompt.rest.reading import (
 from offprompt.rest.router import Router
 from offprompt.service.offprompt import Offprompt
 
+R = TypeVar("R")
+
 AsgiScope: TypeAlias = MutableMapping[str, Any]
 
 THREADS: Final = 32
@@ -37,14 +40,6 @@ IS_STREAM: Final = "offprompt.is_stream"
 LOG: Final = logging.getLogger("offprompt.rest")
 NOBODY: Final = Identity(roles=frozenset())
 """Who asks where no key is asked for."""
-
-
-class Identify(Protocol):
-    """Says who asks, or raises UnauthenticatedError or ForbiddenError."""
-
-    def __call__(self, method: str, headers: Headers, *, has_body: bool) -> Identity:
-        """headers: by name in small letters. has_body: the endpoint takes one."""
-        ...
 
 
 class Dispatch:
@@ -115,7 +110,8 @@ class Dispatch:
         headers = read_headers(scope["headers"])
         identity = NOBODY
         if endpoint.role is not None:
-            identity = self._identify(method, headers, has_body=endpoint.body is not None)
+            asked = self._identify(method, headers, has_body=endpoint.body is not None)
+            identity = asked if isinstance(asked, Identity) else await self._in_thread(self._threads, asked)
             scope["offprompt.identity"] = identity
         check_types(endpoint, headers)
         call = Call(self._memory, identity, endpoint, headers, path)
@@ -146,7 +142,7 @@ class Dispatch:
         self._streaming += 1
         scope[IS_STREAM] = 1
 
-    async def _in_thread(self, threads: ThreadPoolExecutor, work: Callable[[], Reply]) -> Reply:
+    async def _in_thread(self, threads: ThreadPoolExecutor, work: Callable[[], R]) -> R:
         context = contextvars.copy_context()
         return await asyncio.get_running_loop().run_in_executor(threads, context.run, work)
 

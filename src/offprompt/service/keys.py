@@ -53,6 +53,7 @@ class Keys:
     def __init__(self, notes: Notes, clock: Clock) -> None:
         self._notes, self._clock = notes, clock
         self._cache: dict[str, tuple[float, Stored]] = {}
+        self._changes = 0
 
     def create(
         self,
@@ -135,7 +136,7 @@ class Keys:
             key = stored.key
             if self._notes.set_note(_place(key_id), None, was=text, events=[self._event(key, "key.revoke", actor)]):
                 break
-        self._cache.pop(key_id, None)
+        self._drop(key_id)
         self._list_anew(app, lambda ids: [each for each in ids if each != key_id])
         return key
 
@@ -146,33 +147,46 @@ class Keys:
         """
         return self.key_of(token).identity
 
+    def known(self, token: str) -> Identity | None:
+        """`find` without asking the store: None if that is needed; UnauthenticatedError as there."""
+        key_id = _id_of(token)
+        stored = None if key_id is None else self._kept(key_id)
+        return None if stored is None else self._checked(stored, token).identity
+
     def key_of(self, token: str) -> Key:
         """The key of a token; UnauthenticatedError as `find`."""
-        given = _hash(token)
-        kind, _, rest = token.partition("_")
-        key_id = rest.partition("_")[0]
-        stored = self._cached(key_id) if kind == "op" and key_id.isalnum() and key_id.isascii() else None
+        key_id = _id_of(token)
+        stored = None if key_id is None else self._kept(key_id) or self._read(key_id)
         if stored is None:
             raise UnauthenticatedError(UNKNOWN)
-        key, now = stored.key, self._clock.now()
+        return self._checked(stored, token)
+
+    def _checked(self, stored: Stored, token: str) -> Key:
+        given, key, now = _hash(token), stored.key, self._clock.now()
         is_new, is_old = (hmac.compare_digest(each, given) for each in (stored.new, stored.old))
         if not (is_new or (is_old and now < key.old_until)) or not self._is_live(key):
             raise UnauthenticatedError(UNKNOWN)
         return key
 
-    def _cached(self, key_id: str) -> Stored | None:
-        """The key as stored, at most CACHE_S seconds ago; one that is not there is asked for each time."""
-        now = self._clock.now()
+    def _kept(self, key_id: str) -> Stored | None:
+        """The key as it was stored less than CACHE_S seconds ago, if it was read then."""
         known = self._cache.get(key_id)
-        if known is not None and 0 <= now - known[0] < CACHE_S:
-            return known[1]
+        return known[1] if known is not None and 0 <= self._clock.now() - known[0] < CACHE_S else None
+
+    def _read(self, key_id: str) -> Stored | None:
+        """The key as stored; one that is not there is asked for each time."""
+        now, changes = self._clock.now(), self._changes
         found, _ = self._stored(key_id)
         self._cache.pop(key_id, None)
-        if found is not None:
+        if found is not None and changes == self._changes:  # else it may be from before the change
             if len(self._cache) >= CACHED:
                 self._cache.clear()
             self._cache[key_id] = (now, found)
         return found
+
+    def _drop(self, key_id: str) -> None:
+        self._changes += 1
+        self._cache.pop(key_id, None)
 
     def _is_live(self, key: Key) -> bool:
         return key.expires_at is None or self._clock.now() < key.expires_at
@@ -193,7 +207,7 @@ class Keys:
         text = msgspec.json.encode(Stored(key, _hash(token), old)).decode()
         if not self._notes.set_note(_place(key.key_id), text, was=was, events=[self._event(key, op, actor)]):
             raise ConflictError(f"key {key.key_id!r} was changed by another call just now; look at it and try again")
-        self._cache.pop(key.key_id, None)
+        self._drop(key.key_id)
         return Issued(key, token)
 
     def _event(self, key: Key, op: str, actor: str) -> Event:
@@ -247,6 +261,13 @@ def _cleaned(kind: str, ids: Iterable[str] | None) -> tuple[str, ...] | None:
 
 def _hash(token: str) -> str:
     return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _id_of(token: str) -> str | None:
+    """The id of the key that a token may be of."""
+    kind, _, rest = token.partition("_")
+    key_id = rest.partition("_")[0]
+    return key_id if kind == "op" and key_id.isalnum() and key_id.isascii() else None
 
 
 def _place(key_id: str) -> str:

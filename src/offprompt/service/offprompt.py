@@ -227,6 +227,11 @@ class Offprompt:
     def __enter__(self) -> Offprompt:
         return self
 
+    @property
+    def default_user(self) -> str | None:
+        """Whose memory is meant where no id is given."""
+        return self._user
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
