@@ -15,6 +15,7 @@ from offprompt.records.access import Identity
 from offprompt.rest.answering import Reply, Send, problem_reply, refused, rendered, send_reply
 from offprompt.rest.endpoint import Call, Endpoint
 from offprompt.rest.guards import Identify
+from offprompt.rest.once import Once
 from offprompt.rest.problems import RequestError, unexpected
 from offprompt.rest.reading import (
     BodyReader,
@@ -53,6 +54,7 @@ class Dispatch:
         self._memory, self._identify = memory, identify
         self.endpoints = tuple(endpoints)
         self._router = Router(endpoints)
+        self._once = Once(memory.parts.coordinator)
         self._queries = {each.name: QueryReader(each.query) for each in endpoints if each.query is not None}
         self._bodies = {
             each.name: BodyReader(each.body) for each in endpoints if each.body is not None and not each.is_stream
@@ -124,13 +126,15 @@ class Dispatch:
             call.body = StreamReader(receive, asyncio.get_running_loop()).read(endpoint.body)
             return await self._in_thread(self._streams, lambda: rendered(call, endpoint.run(call)))
         body = await read_body(receive, headers) if endpoint.body is not None else b""
-        return await self._in_thread(self._threads, lambda: self._done(call, body))
+        target = b"%b?%b" % (raw_path.encode("latin-1"), scope["query_string"])
+        return await self._in_thread(self._threads, lambda: self._done(call, target, body))
 
-    def _done(self, call: Call, body: bytes) -> Reply:
-        """Run the endpoint's function, in a worker thread."""
-        if call.endpoint.body is not None:
-            call.body = self._bodies[call.endpoint.name].read(body)
-        return rendered(call, call.endpoint.run(call))
+    def _done(self, call: Call, target: bytes, body: bytes) -> Reply:
+        """Run the endpoint's function, in a worker thread, once for an Idempotency-Key."""
+        endpoint = call.endpoint
+        if endpoint.body is not None:
+            call.body = self._bodies[endpoint.name].read(body)
+        return self._once.reply(call, target, body, lambda: rendered(call, endpoint.run(call)))
 
     def _begin_stream(self, scope: AsgiScope) -> None:
         if self._streaming >= STREAMS:

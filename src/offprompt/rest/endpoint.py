@@ -46,6 +46,11 @@ class Call:
     query: Any = None
     body: Any = None
 
+    @property
+    def is_conditional(self) -> bool:
+        """Whether the request says what it expects to be there."""
+        return "if-match" in self.headers or "if-none-match" in self.headers
+
     @cached_property
     def scope(self) -> BoundScope:
         """The scope that the headers name within what the key allows, for the endpoint's role.
@@ -57,8 +62,8 @@ class Call:
             kind: None if value is None else decoded(f"Offprompt-{kind.title()}", value)
             for kind, value in named.items()
         }
-        shared = self.headers.get("offprompt-shared", "").lower()
-        if shared not in ("", "true", "false"):
+        shared = self.headers.get("offprompt-shared", "false")
+        if shared not in ("true", "false"):
             raise UsageError(f"Offprompt-Shared: {shared[:40]!r}; it is true or false")
         scope = scope_for(self.identity, **ids, shared=shared == "true", role=self.endpoint.role or "read")
         return self.memory.scope(
@@ -154,6 +159,11 @@ class Endpoint:
     def is_change(self) -> bool:
         """Whether it may change what is stored."""
         return self.method != "GET" and self.role not in (None, "read")
+
+    @property
+    def is_once(self) -> bool:
+        """Whether an Idempotency-Key is looked at. Streams are not kept, and say themselves how they go on."""
+        return self.is_change and not self.is_stream and not isinstance(self.answer, LinesOf)
 
     @property
     def is_stream(self) -> bool:

@@ -80,8 +80,10 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
 class RequestError(UsageError):
     """A request that breaks a rule of HTTP or of this API before any work is done; it has a status of its own."""
 
-    def __init__(self, status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None) -> None:
-        self.status, self.headers = status, dict(headers or {})
+    def __init__(
+        self, status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None, *, code: str = "UsageError"
+    ) -> None:
+        self.status, self.headers, self.code = status, dict(headers or {}), code
         super().__init__(message)
 
 
@@ -100,15 +102,15 @@ def problem_of(error: OffpromptError, *, is_conditional: bool = False) -> tuple[
     is_conditional   the request says what it expects to be there: a conflict is that it is not.
     """
     status = status_of(error)
-    if is_conditional and status == HTTPStatus.CONFLICT:
+    if is_conditional and isinstance(error, ConflictError) and error.retry_after_s is None:
         status = HTTPStatus.PRECONDITION_FAILED
     headers: dict[str, str] = dict(error.headers) if isinstance(error, RequestError) else {}
-    retry = error.retry_after_s if isinstance(error, RateError) else RETRY_S if status == 503 else None
+    retry = error.retry_after_s if isinstance(error, (RateError, ConflictError)) else RETRY_S if status == 503 else None
     if retry is not None:
         headers["retry-after"] = str(max(1, math.ceil(retry)))
     if status == HTTPStatus.UNAUTHORIZED:
         headers["www-authenticate"] = "Bearer"
-    code = "UsageError" if isinstance(error, RequestError) else type(error).__name__
+    code = error.code if isinstance(error, RequestError) else type(error).__name__
     hints = {name: value for name in HINTS if (value := getattr(error, name, None))}
     return (
         Problem(

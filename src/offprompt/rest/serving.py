@@ -10,13 +10,12 @@ import socket
 import time
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from offprompt.errors import BackendError, UsageError
-from offprompt.rest.dispatch import Dispatch
 from offprompt.rest.problems import plain_refusal
 
 LOG: Final = logging.getLogger("offprompt.rest")
@@ -35,6 +34,20 @@ BACKLOG: Final = 1024
 FORCED: Final = 128
 
 
+class Application(Protocol):
+    """What is served: an ASGI application that can be told to take no more. running: requests under way."""
+
+    running: int
+
+    def drain(self) -> None:
+        """Take no more requests."""
+        ...
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        ...
+
+
 class Serving(uvicorn.Server):
     """A server over an application. The first SIGTERM or SIGINT stops it when all is answered; a second one at once.
 
@@ -46,9 +59,9 @@ class Serving(uvicorn.Server):
 
     def __init__(
         self,
-        app: Dispatch,
+        app: Application,
         *,
-        around: Callable[[Dispatch], Any] | None = None,
+        around: Callable[[Any], Any] | None = None,
         stop_s: float = STOP_S,
         parent: int | None = None,
         on_started: Callable[[], None] | None = None,
@@ -228,7 +241,7 @@ def url_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run(app: Dispatch, bound: socket.socket, **options: Any) -> None:
+def run(app: Application, bound: socket.socket, **options: Any) -> None:
     """Serve until told to stop; see Serving for the options."""
     server = Serving(app, **options)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
