@@ -20,6 +20,7 @@ from offprompt.cli import (
     consolidate,
     copying,
     demo,
+    gateway,
     lists,
     mcp,
     memories,
@@ -85,7 +86,7 @@ def options(
 slots.mount(app)
 memories.mount(app)
 command(app, "replay")(replay)
-for family in (chat, batch, audit, trace, demo, lists, care, copying, consolidate, worker, serve, bench, mcp):
+for family in (gateway, chat, batch, audit, trace, demo, lists, care, copying, consolidate, worker, serve, bench, mcp):
     family.mount(app)
 
 

@@ -1,0 +1,133 @@
+"""What a client asks: its request taken apart for the session, and put together again for the upstream."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from offprompt.records import Message, as_dict, as_list, compact
+from offprompt.wire.profiles import SHAPES
+from offprompt.wire.shapes import Shape, Wire
+
+PATHS: Final[Mapping[str, Wire]] = {
+    "/chat/completions": "openai",
+    "/responses": "responses",
+    "/messages": "anthropic",
+}
+"""The ends of the paths in which a model is asked; whatever stands before them is the upstream's own."""
+
+MESSAGES: Final[Mapping[Wire, str]] = {"openai": "messages", "anthropic": "messages", "responses": "input"}
+STATEFUL: Final = ("previous_response_id", "conversation", "prompt")
+
+
+class NotOursError(Exception):
+    """A request that goes through as it is; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that a session can prepare.
+
+    body      as it came. messages: the conversation, in the wire's shape. system: of Anthropic's, as text.
+    """
+
+    wire: Wire
+    body: Mapping[str, Any]
+    messages: list[Message]
+    system: str
+    tools: list[dict[str, Any]]
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return str(self.body.get("model") or "")
+
+    @property
+    def streams(self) -> bool:
+        """Whether the reply is to come in pieces."""
+        return self.body.get("stream") is True
+
+    @property
+    def shape(self) -> Shape:
+        """The wire's shape."""
+        return SHAPES[self.wire]
+
+    def first_words(self) -> str:
+        """The system text and the first user message: what a conversation is known by that says no id."""
+        own = self.shape.gather(self.messages)
+        system = [self.shape.text(each) for each in own if self.shape.kind(each) == "system"]
+        empty: Message = {}
+        user = next((each for each in own if self.shape.kind(each) == "user"), empty)
+        said = "\n".join([self.system, *system, str(self.body.get("instructions") or "")])
+        return compact([hashlib.sha256(said.encode()).hexdigest(), self.shape.text(user)])
+
+    def outgoing(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """The body for the upstream, and the betas that it needs: what the session prepared, the rest as it came."""
+        prepared = dict(request)
+        betas = [str(beta) for beta in prepared.pop("betas", ())]
+        if "max_tokens" in self.body:
+            prepared.pop("max_tokens", None)
+        if self.wire == "anthropic" and "system" in prepared:
+            prepared["system"] = self._system(prepared["system"])
+        if self.model:
+            prepared.pop("model", None)
+        return {**self.body, **prepared}, betas
+
+    def _system(self, prepared: list[dict[str, Any]]) -> Any:
+        """The client's own system text as it came, ours behind it."""
+        own = self.body.get("system")
+        ours = prepared[1:] if self.system else prepared
+        if not ours:
+            return own
+        blocks = [{"type": "text", "text": own}] if isinstance(own, str) and own else as_list(own) or []
+        return [*blocks, *ours]
+
+
+def wire_of(path: str) -> Wire | None:
+    """The wire of a path in which a model is asked, None for any other."""
+    return next((wire for end, wire in PATHS.items() if path.endswith(end)), None)
+
+
+def taken(wire: Wire, raw: bytes) -> Asked:
+    """The request of these bytes.
+
+    Raises   NotOursError for one in which no conversation stands, or that leans on what the provider keeps.
+    """
+    try:
+        body = as_dict(json.loads(raw))
+    except ValueError as exc:
+        raise NotOursError("the body is not JSON") from exc
+    if body is None:
+        raise NotOursError("the body is no JSON object")
+    given = body.get(MESSAGES[wire])
+    if wire == "responses" and isinstance(given, str):
+        given = [{"role": "user", "content": given}]
+    messages = [as_dict(each) or {} for each in as_list(given) or []]
+    if not messages or not all(messages):
+        raise NotOursError(f"{MESSAGES[wire]} holds no list of messages")
+    for key in STATEFUL if wire == "responses" else ("functions",):
+        if body.get(key):
+            raise NotOursError(f"{key} is set, and what it stands for is not in the request")
+    if isinstance(body.get("n"), int) and body["n"] > 1:
+        raise NotOursError("n asks for several replies")
+    tools = [as_dict(each) or {} for each in as_list(body.get("tools")) or []]
+    return Asked(wire, body, messages, _text(body.get("system")) if wire == "anthropic" else "", tools)
+
+
+def model_in(raw: bytes) -> str:
+    """The model that a body names, empty if none."""
+    try:
+        body = as_dict(json.loads(raw))
+    except ValueError:
+        return ""
+    return str((body or {}).get("model") or "")
+
+
+def _text(system: Any) -> str:
+    if isinstance(system, str):
+        return system
+    blocks = [as_dict(each) or {} for each in as_list(system) or []]
+    return "\n\n".join(str(block.get("text") or "") for block in blocks)
