@@ -16,6 +16,7 @@ from offprompt import Offprompt
 from offprompt.errors import UnauthenticatedError
 from offprompt.mcp.http import McpApp
 from offprompt.records import Identity
+from offprompt.rest.guards import Deferred
 from tests.mcp.conftest import said
 
 R = TypeVar("R")
@@ -28,13 +29,13 @@ KEYS: Final = {
 }
 
 
-def identify(method: str, headers: Mapping[str, str], *, has_body: bool) -> Identity:
-    """Who asks, by the name that stands for the key."""
+def identify(method: str, headers: Mapping[str, str], *, has_body: bool) -> Identity | Deferred:
+    """Who asks, by the name that stands for the key; of some it is known at once, others are looked up."""
     assert has_body == (method == "POST")
     name = headers.get("authorization", "").removeprefix("Bearer ")
     if name not in KEYS:
         raise UnauthenticatedError("no key: send Authorization: Bearer KEY")
-    return KEYS[name]
+    return KEYS[name] if name == "alice" else lambda: KEYS[name]
 
 
 @asynccontextmanager

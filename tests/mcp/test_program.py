@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 import offprompt
 from tests.mcp.conftest import ask, program, said
@@ -153,3 +155,41 @@ def test_without_the_extra_it_says_how_to_install_it(tmp_path: Path) -> None:
     ran = ended("--url", str(tmp_path / "a.db"), "--user", "alice", PYTHONPATH=str(tmp_path))
     assert (ran.returncode, ran.stdout) == (4, "")
     assert ran.stderr == "offprompt: the MCP SDK is not installed; run: pip install 'offprompt[mcp]'\n"
+
+
+def test_over_http_it_asks_for_the_token_and_for_no_web_page(tmp_path: Path) -> None:
+    own = program(tmp_path / "a.db", "--user", "alice", "--http", "--port", "0", "--json")
+    environ = {**os.environ, **(own.env or {}), "XDG_DATA_HOME": str(tmp_path / "data")}
+    process = subprocess.Popen([own.command, *own.args], stdout=subprocess.PIPE, text=True, env=environ)
+    assert process.stdout is not None
+    listening = json.loads(process.stdout.readline())
+    url, file = listening["url"], Path(listening["token_file"])
+    assert file.stat().st_mode & 0o777 == 0o600
+    shown = {"Authorization": f"Bearer {file.read_text(encoding='ascii')}"}
+
+    async def talk() -> list[int]:
+        async with httpx2.AsyncClient(headers=shown) as http:
+            async with Client(streamable_http_client(url, http_client=http)) as client:
+                await client.call_tool("mem_write", {"name": "city", "value": "Lisbon"})
+            async with Client(streamable_http_client(url, http_client=http), mode="legacy") as client:
+                assert said(await client.call_tool("mem_read", {"name": "city"})).endswith("Lisbon")
+            pages: list[dict[str, str]] = [
+                {"Origin": "http://evil.example"},
+                {"Host": "evil.example"},
+                {"Sec-Fetch-Site": "cross-site"},
+                {"Authorization": "Bearer other"},
+                {"Authorization": ""},
+            ]
+            return [(await http.post(url, json=HELLO, headers=page)).status_code for page in pages]
+
+    assert asyncio.run(talk()) == [403, 403, 403, 401, 401]
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=60)[0] == ""
+    assert process.returncode == 0
+    assert not file.exists()
+
+
+def test_off_the_loopback_it_does_not_start_without_a_key(tmp_path: Path) -> None:
+    ran = ended("--url", str(tmp_path / "a.db"), "--http", "--host", "0.0.0.0", "--port", "0")  # noqa: S104
+    assert ran.returncode == 2
+    assert "make one with `offprompt key create NAME`" in ran.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from offprompt.cli.call import Call, command
+from offprompt.cli.serve import token_for
 from offprompt.errors import UnsupportedError
-from offprompt.mcp.snippets import WHERE, Host, snippet
+from offprompt.mcp.snippets import PATH, PORT, WHERE, Host, snippet
 from offprompt.records import Role, Trust
+from offprompt.records.places import token_file
 from offprompt.service.offprompt import Offprompt
 
 if TYPE_CHECKING:
@@ -27,20 +30,30 @@ def mcp(
     untrusted: Annotated[
         bool, typer.Option("--untrusted", help="What is written has the trust of a tool's output.")
     ] = False,
+    over_http: Annotated[bool, typer.Option("--http", help="Listen on an address instead of stdin, for many.")] = False,
+    host: Annotated[str, typer.Option(help="The address to listen on; off the loopback keys are required.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="The port; 0: any that is free.", min=0, max=65535)] = PORT,
     print_config: Annotated[
         Host | None, typer.Option("--print-config", help="Print the settings of a host instead, and end.")
     ] = None,
 ) -> None:
-    """Serve a scope's memory to a model over MCP: on stdin and stdout, until stdin ends.
+    """Serve a scope's memory to a model over MCP: on stdin and stdout, until stdin ends, or with --http on an address.
 
-    The scope is what the options name, never the model's choice. Needs the extra `mcp`.
+    The scope is what the options name, over HTTP what the key and the headers of a request name; never what the model
+    does. Needs the extra `mcp`, with --http `serve` too.
     """
+    trust: Trust = "tool" if untrusted else "user"
     if print_config is not None:
         text = snippet(print_config, _command(), _arguments(call, untrusted=untrusted))
         call.put({"host": print_config, "where": WHERE[print_config], "text": text}, text)
         return
+    if over_http:
+        _serve(call, host, port, trust)
+        return
     with call.memory(create=True) as memory:
-        server = _server(_own(call, memory, "tool" if untrusted else "user"), memory)
+        server = _server(_own(call, memory, trust), memory)
         # Stdin is read in a thread, which no interrupt ends: it ends the process, and all that was answered is stored.
         before = signal.signal(signal.SIGINT, signal.SIG_DFL)
         try:
@@ -76,6 +89,32 @@ def _server(memory_for: MemoryFor, memory: Offprompt) -> MemoryServer:
         raise UnsupportedError("the MCP SDK is not installed; run: pip install 'offprompt[mcp]'") from exc
     settings = memory.parts.settings
     return MemoryServer(memory_for, memory.parts.tokenizer, settings.language or None)
+
+
+def _serve(call: Call, host: str, port: int, trust: Trust) -> None:
+    """Answer over HTTP until SIGTERM or Ctrl-C.
+
+    Raises   UnsupportedError without the extras; UsageError off the loopback without a key.
+    """
+    try:
+        from offprompt.mcp.http import McpApp  # noqa: PLC0415 - extras
+        from offprompt.rest.guarding import guard_for  # noqa: PLC0415
+        from offprompt.rest.serving import listen, run, url_of  # noqa: PLC0415
+    except ImportError as exc:
+        raise UnsupportedError("serving MCP over HTTP needs more; run: pip install 'offprompt[mcp,serve]'") from exc
+    bound = listen(host, port)
+    with token_for(bound) as token, call.memory(create=True) as memory:
+        identify = guard_for(memory, (host, bound.getsockname()[0]), token=token, user=call.options.user)
+        app = McpApp(memory, identify, trust=trust)
+        run(app, bound, on_started=lambda: _say_where(call, url_of(bound), token))
+
+
+def _say_where(call: Call, url: str, token: str) -> None:
+    """Where it listens, and where the token of this machine is."""
+    file = str(token_file(int(url.rpartition(":")[2]))) if token else ""
+    document = {"url": f"{url}{PATH}", "pid": os.getpid(), **({"token_file": file} if file else {})}
+    lines = [f"{call.say('listening on')} {url}{PATH}", *([f"{call.say('token:')} {file}"] if file else [])]
+    call.put(document, "\n".join(lines))
 
 
 def _arguments(call: Call, *, untrusted: bool) -> list[str]:

@@ -31,6 +31,7 @@ CHINESE: Final = {
     "erased for good": "已彻底删除",
     "nothing here": "没有内容",
     "listening on": "正在监听",
+    "token:": "令牌：",
     "tool": "工具",
     "argument": "参数",
     "host": "主机",

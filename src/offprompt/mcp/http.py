@@ -10,7 +10,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from offprompt.errors import OffpromptError
-from offprompt.mcp.server import PATH, MemoryServer
+from offprompt.mcp.server import MemoryServer
+from offprompt.mcp.snippets import PATH
 from offprompt.records import Identity, Role, Trust
 from offprompt.rest.answering import Send
 from offprompt.rest.endpoint import Call, Endpoint

@@ -18,6 +18,7 @@ import offprompt
 from offprompt.errors import BackendError, OffpromptError
 from offprompt.mcp.answers import Answer, Pager
 from offprompt.mcp.resources import TEMPLATES, Resources, prompt_text, prompts
+from offprompt.mcp.snippets import PATH
 from offprompt.mcp.tools import TOOLS, Tools
 from offprompt.mcp.words import INSTRUCTIONS, PromptDef, problem
 from offprompt.protocols import Tokenizer
@@ -29,7 +30,6 @@ R = TypeVar("R")
 
 LOG: Final = logging.getLogger("offprompt.mcp")
 MAX_BODY_BYTES: Final = 1 << 20
-PATH: Final = "/mcp"
 
 MemoryFor = Callable[[Any, Role], ModelMemory]
 """The memory of a request (the HTTP request, None over stdio), for what needs that role; AccessError, ScopeError."""

@@ -8,6 +8,10 @@ from typing import Any, Final, Literal, TypeAlias
 Host: TypeAlias = Literal["claude-desktop", "claude-code", "cursor", "vscode"]
 
 NAME: Final = "offprompt"
+PORT: Final = 7335
+PATH: Final = "/mcp"
+"""Where it listens over HTTP."""
+
 WHERE: Final[dict[Host, str]] = {
     "claude-desktop": "claude_desktop_config.json (Settings, Developer, Edit Config)",
     "claude-code": ".mcp.json in the project's folder",
