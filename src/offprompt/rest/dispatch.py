@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import logging
 from collections.abc import Callable, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from offprompt.errors import OffpromptError
 from offprompt.records.access import Identity
 from offprompt.rest.answering import Reply, Send, problem_reply, refused, rendered, send_reply
 from offprompt.rest.endpoint import Call, Endpoint
 from offprompt.rest.guards import Identify
+from offprompt.rest.lanes import Lanes
 from offprompt.rest.once import Once
-from offprompt.rest.problems import RequestError, unexpected
+from offprompt.rest.problems import MEDIA_TYPE, RequestError, unexpected
 from offprompt.rest.reading import (
     BodyReader,
     QueryReader,
@@ -28,8 +29,7 @@ from offprompt.rest.reading import (
 )
 from offprompt.rest.router import Router
 from offprompt.service.offprompt import Offprompt
-
-R = TypeVar("R")
+from offprompt.service.quick import quick_store
 
 AsgiScope: TypeAlias = MutableMapping[str, Any]
 
@@ -38,6 +38,7 @@ STREAMS: Final = 8
 """Bodies that are read while they come, at a time: each of them holds a thread for as long as its client sends."""
 CONDITIONS: Final = (b"if-match", b"if-none-match")
 IS_STREAM: Final = "offprompt.is_stream"
+PROBLEM_TYPE: Final = "offprompt.problem_type"
 LOG: Final = logging.getLogger("offprompt.rest")
 NOBODY: Final = Identity(roles=frozenset())
 """Who asks where no key is asked for."""
@@ -61,6 +62,7 @@ class Dispatch:
         }
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="offprompt-rest")
         self._streams = ThreadPoolExecutor(STREAMS, thread_name_prefix="offprompt-stream")
+        self._lanes = Lanes(quick_store(memory.parts), self._threads)
         self._streaming = 0
         self.running = 0
         self.is_draining = False
@@ -91,10 +93,11 @@ class Dispatch:
             return await self._answered(scope, receive)
         except OffpromptError as exc:
             is_conditional = any(name in CONDITIONS for name, _ in scope["headers"])
-            return refused(exc, is_conditional=is_conditional)
+            reply = refused(exc, is_conditional=is_conditional)
         except Exception:
             LOG.exception("%s %s", scope["method"], scope.get("offprompt.endpoint", "?"))
-            return problem_reply(unexpected())
+            reply = problem_reply(unexpected())
+        return replace(reply, headers={**reply.headers, "content-type": scope.get(PROBLEM_TYPE, MEDIA_TYPE)})
 
     async def _answered(self, scope: AsgiScope, receive: Receive) -> Reply:
         method: str = scope["method"]
@@ -102,7 +105,7 @@ class Dispatch:
         if method == "OPTIONS":
             return Reply(HTTPStatus.NO_CONTENT, {"allow": ", ".join(self._router.methods(raw_path))}, b"")
         endpoint, path = self._router.find(method, raw_path)
-        scope["offprompt.endpoint"] = endpoint.name
+        scope["offprompt.endpoint"], scope[PROBLEM_TYPE] = endpoint.name, endpoint.problem_type
         if self.is_draining and endpoint.name != "health":
             raise RequestError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
@@ -113,7 +116,7 @@ class Dispatch:
         identity = NOBODY
         if endpoint.role is not None:
             asked = self._identify(method, headers, has_body=endpoint.body is not None)
-            identity = asked if isinstance(asked, Identity) else await self._in_thread(self._threads, asked)
+            identity = asked if isinstance(asked, Identity) else await self._lanes.waited(asked)
             scope["offprompt.identity"] = identity
         check_types(endpoint, headers)
         call = Call(self._memory, identity, endpoint, headers, path)
@@ -124,13 +127,21 @@ class Dispatch:
         if endpoint.is_stream:
             self._begin_stream(scope)
             call.body = StreamReader(receive, asyncio.get_running_loop()).read(endpoint.body)
-            return await self._in_thread(self._streams, lambda: rendered(call, endpoint.run(call)))
+            return await self._lanes.waited(lambda: rendered(call, endpoint.run(call)), threads=self._streams)
         body = await read_body(receive, headers) if endpoint.body is not None else b""
         target = b"%b?%b" % (raw_path.encode("latin-1"), scope["query_string"])
-        return await self._in_thread(self._threads, lambda: self._done(call, target, body))
+        return await self._run(endpoint, lambda: self._done(call, target, body))
+
+    async def _run(self, endpoint: Endpoint, work: Callable[[], Reply]) -> Reply:
+        """Run it where it belongs."""
+        if endpoint.runs == "here":
+            return work()
+        if endpoint.runs == "waited":
+            return await self._lanes.waited(work)
+        return await (self._lanes.changed(work) if endpoint.is_change else self._lanes.read(work))
 
     def _done(self, call: Call, target: bytes, body: bytes) -> Reply:
-        """Run the endpoint's function, in a worker thread, once for an Idempotency-Key."""
+        """Run the endpoint's function, once for an Idempotency-Key."""
         endpoint = call.endpoint
         if endpoint.body is not None:
             call.body = self._bodies[endpoint.name].read(body)
@@ -145,10 +156,6 @@ class Dispatch:
             )
         self._streaming += 1
         scope[IS_STREAM] = 1
-
-    async def _in_thread(self, threads: ThreadPoolExecutor, work: Callable[[], R]) -> R:
-        context = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(threads, context.run, work)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Start and end with the server. Threads that are still at work then are left to the process's end."""

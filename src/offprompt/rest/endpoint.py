@@ -136,7 +136,10 @@ class Endpoint:
     role     what the key must have; None: no key is asked for.
     body     the type of a JSON document; LinesOf: a stream of lines; Pieces: bytes; None: none is read.
     answer   the type of a JSON document; LinesOf: a stream of lines; None: text of the type that `media_type` says.
+    problem_type  the media type of its errors, whose members are the same.
     is_versioned  its answers have a version, which If-Match and If-None-Match ask for.
+    runs     `waited`: for as long as it takes. `quick`: it reads or changes a slot or so, and may be begun twice: on a
+             store that answers in microseconds it gets no thread of its own. `here`: it asks no store.
     """
 
     method: Method
@@ -153,7 +156,9 @@ class Endpoint:
     is_scoped: bool = True
     example: Example = Example()
     media_type: str = ""
+    problem_type: str = "application/problem+json"
     is_versioned: bool = False
+    runs: Literal["waited", "quick", "here"] = "waited"
 
     @property
     def is_change(self) -> bool:

@@ -51,6 +51,7 @@ ENDPOINTS: Final = (
         role=None,
         answer=Health,
         is_scoped=False,
+        runs="here",
     ),
     Endpoint(
         "GET", "/ready", "ready", ready, "Whether it can do its work.", TAG, role=None, answer=Ready, is_scoped=False

@@ -74,6 +74,7 @@ ENDPOINTS: Final = (
         role="write",
         body=Write,
         answer=Written,
+        runs="quick",
         example=Example(body={"slot": "user_pref", "value": "concise, Chinese"}),
     ),
     Endpoint(
@@ -85,6 +86,7 @@ ENDPOINTS: Final = (
         TAG,
         query=Named,
         answer=Value,
+        runs="quick",
         example=Example(query={"slot": "user_pref"}, before=("mem_write",)),
     ),
     Endpoint(
@@ -97,6 +99,7 @@ ENDPOINTS: Final = (
         role="write",
         body=Named,
         answer=Forgotten,
+        runs="quick",
         example=Example(body={"slot": "user_pref"}, before=("mem_write",)),
     ),
 )

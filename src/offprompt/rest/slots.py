@@ -212,6 +212,7 @@ ENDPOINTS: Final = (
         body=SlotWrite,
         answer=Slot,
         is_versioned=True,
+        runs="quick",
         example=Example(body={"value": "Shanghai"}, path=CITY, status=201),
     ),
     Endpoint(
@@ -224,6 +225,7 @@ ENDPOINTS: Final = (
         query=Look,
         answer=Slot,
         is_versioned=True,
+        runs="quick",
         example=Example(path=CITY, before=("write_slot",)),
     ),
     Endpoint(
@@ -236,6 +238,7 @@ ENDPOINTS: Final = (
         role="write",
         answer=Name,
         is_versioned=True,
+        runs="quick",
         example=Example(path=CITY, before=("write_slot",)),
     ),
     Endpoint(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from offprompt.errors import BackendError
+from offprompt.service.offprompt import Parts
 
 
 @runtime_checkable
@@ -36,6 +37,12 @@ class Outcome:
 
     result: Any = None
     error: BaseException | None = None
+
+
+def quick_store(parts: Parts) -> QuickStore | None:
+    """The store of everything in an opened memory, if it is a quick one, and no write waits beside it."""
+    is_one = parts.slots is parts.main and not (parts.spool is not None and parts.spool.is_on)
+    return parts.main if is_one and isinstance(parts.main, QuickStore) else None
 
 
 def done_together(store: QuickStore, calls: Sequence[Callable[[], Any]]) -> list[Outcome]:
