@@ -193,8 +193,13 @@ class _Operation:
             found["304"] = {"description": "The client has it already.", "headers": answer["headers"]}
         return {
             **found,
-            **{str(status): {"$ref": REF.format(kind="responses", name=status)} for status in self._problems()},
+            **{str(status): self._problem(status) for status in self._problems()},
         }
+
+    def _problem(self, status: int) -> dict[str, Any]:
+        if self._endpoint.problem_type == MEDIA_TYPE:
+            return {"$ref": REF.format(kind="responses", name=status)}
+        return _problem(status, PROBLEMS[status], self._endpoint.problem_type)
 
     def _problems(self) -> list[int]:
         """The statuses of the errors that can come."""
@@ -219,10 +224,10 @@ def _answered(text: str) -> dict[str, Any]:
     return {"description": text, "schema": {"type": "string"}}
 
 
-def _problem(status: int, text: str) -> dict[str, Any]:
+def _problem(status: int, text: str, media_type: str = MEDIA_TYPE) -> dict[str, Any]:
     found: dict[str, Any] = {
         "description": text,
-        "content": {MEDIA_TYPE: {"schema": {"$ref": REF.format(kind="schemas", name="Problem")}}},
+        "content": {media_type: {"schema": {"$ref": REF.format(kind="schemas", name="Problem")}}},
     }
     if status in (429, 503):
         found["headers"] = {"Retry-After": {"$ref": REF.format(kind="headers", name="Retry-After")}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from offprompt.compat.mem0.reach import Reach
 from offprompt.compat.mem0.views import fields_of
@@ -74,7 +74,7 @@ class Project:
             )
         return {"message": "the project is so already"}
 
-    def refused(self, what: str) -> None:
+    def refused(self, what: str) -> NoReturn:
         """Raises UnsupportedError for what one server has not; what: in words."""
         check_app(self._reach.identity, role="admin")
         raise UnsupportedError(f"there are no {what} on a server of one's own; {_INSTEAD[what]}")
