@@ -191,7 +191,8 @@ class Connection(HttpToolsProtocol):
         self._refuse(*self._refusal)
 
     def _unsupported_upgrade_warning(self) -> None:
-        """An upgrade is not taken up, as HTTP allows: the request is answered as it stands."""
+        """An upgrade is not taken up, as HTTP allows: the request is answered as it stands, and nothing behind it."""
+        self.cycle.keep_alive = False
 
     def _refuse(self, status: int, detail: str) -> None:
         self._on_time()
