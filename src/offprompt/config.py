@@ -148,6 +148,22 @@ class Settings:
         "pass", "When the store fails in a session: `pass`: go on without memory and say so. `raise`: an error."
     )
     language: Literal["", "en", "zh"] = _setting("", "Language of instructions and messages; empty: by the text.")
+    requests_per_minute: int = _setting(
+        0, "Requests that a server answers one app in a minute, all its workers together; 0: any number."
+    )
+    max_app_slots: int = _setting(0, "Slots of one app, over a server; 0: any number.")
+    max_app_memories: int = _setting(0, "Memories of one app, over a server; 0: any number.")
+    max_app_bytes: int = _setting(0, "Bytes of slots' values and memories' texts of one app, over a server; 0: any.")
+    oidc_issuer: str = _setting("", "Whose signed tokens a server takes beside keys: their claim `iss`; empty: none.")
+    oidc_audience: str = _setting("", "What those tokens must be for: their claim `aud`.")
+    oidc_jwks: str = _setting("", "Where the issuer's public keys are: an https URL, or a file on this machine.")
+    oidc_algorithms: str = _setting("RS256, ES256", "With what they may be signed, with commas between.")
+    oidc_user_claim: str = _setting("sub", "The claim that says whose memory it is; empty: any user's.")
+    oidc_app_claim: str = _setting("", "The claim that says which app's; empty: the setting `app`.")
+    oidc_roles_claim: str = _setting(
+        "", "The claim that lists the roles, such as `read` or `offprompt:read`; empty: `read` and `write`."
+    )
+    oidc_leeway_s: float = _setting(30.0, "Seconds by which the issuer's clock may differ.")
     prices: str = _setting("", "A TOML file of price sheets that goes before the built-in ones.")
 
 

@@ -4,20 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from offprompt.config import Settings
+from offprompt.errors import UnsupportedError
+from offprompt.protocols import Clock
 from offprompt.records import ROLES, Identity
-from offprompt.rest.guards import Guard, check_guarded, is_loopback
+from offprompt.rest.guards import Guard, Verify, check_guarded, is_loopback
 from offprompt.service.keys import Keys
 from offprompt.service.offprompt import Offprompt
 
 
 def guard_for(memory: Offprompt, hosts: Sequence[str], *, token: str = "", user: str | None = None) -> Guard:
-    """Who asks of a server: by keys of its store, and on the loopback by the token of this machine.
+    """Who asks of a server: by keys of its store, by signed tokens, and on the loopback by the token of this machine.
 
     hosts    the address that it listens on, last, and other names that it was given for it.
     user     whose memory is meant with that token where none is named; None: the memory's own default.
-    Raises   UsageError off the loopback while nobody could show who asks.
+    Raises   UsageError off the loopback while nobody could show who asks, and for settings of signed tokens that do
+             not fit; UnsupportedError where these need an extra.
     """
-    keys = Keys(memory.parts.main, memory.parts.clock)
-    check_guarded(keys, hosts[-1], has_issuer=False)
-    local = Identity(memory.parts.settings.app, roles=frozenset(ROLES), default_user=user or memory.default_user)
-    return Guard(keys, local=local, token=token, hosts=hosts if is_loopback(hosts[-1]) else None)
+    settings, clock = memory.parts.settings, memory.parts.clock
+    verify = _tokens(settings, clock)
+    keys = Keys(memory.parts.main, clock)
+    check_guarded(keys, hosts[-1], has_issuer=verify is not None)
+    local = Identity(settings.app, roles=frozenset(ROLES), default_user=user or memory.default_user)
+    return Guard(keys, local=local, token=token, hosts=hosts if is_loopback(hosts[-1]) else None, verify=verify)
+
+
+def _tokens(settings: Settings, clock: Clock) -> Verify | None:
+    """What verifies signed tokens; None if the settings name no issuer of them."""
+    if not settings.oidc_issuer:
+        return None
+    try:
+        from offprompt.rest.tokens import Tokens  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as exc:
+        raise UnsupportedError("signed tokens need PyJWT; run: pip install 'offprompt[oidc]'") from exc
+    return Tokens.of(settings, clock)
