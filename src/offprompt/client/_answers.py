@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
 from offprompt.errors import BackendError, NotFoundError, OffpromptError, UnsupportedError, UsageError
 from offprompt.records import Scope, Slot, SlotVersion
-from offprompt.records.json import as_dict
+from offprompt.records.json import as_dict, as_list
 from offprompt.records.slot import Place
 
 T = TypeVar("T")
@@ -70,13 +70,35 @@ def _kind_of(status: int) -> type[OffpromptError]:
 def encoded(body: object) -> bytes:
     """A body as JSON.
 
-    Raises   UsageError if it is not JSON; the message says of which type, never what it holds.
+    Raises   UsageError if it is not JSON; the message says which member, never what it holds.
     """
+    why = _fault(body)
+    if why:
+        faults = {name: fault for name, value in (as_dict(body) or {}).items() if (fault := _fault(value))}
+        what, why = next(iter(faults.items()), ("what was given", why))
+        raise UsageError(f"{what} is not JSON: {why}; give text, numbers, lists, and objects with text keys")
+    return json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+
+
+def _fault(value: object) -> str:
+    """Why a value is not JSON; empty if it is."""
     try:
-        return json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
-    except (TypeError, ValueError, RecursionError) as exc:
-        why = "it is nested too deeply" if isinstance(exc, RecursionError) else str(exc).split(":")[0]
-        raise UsageError(f"what was given is not JSON: {why}; give text, numbers, lists and objects") from None
+        _check_keys(value)
+        json.dumps(value, allow_nan=False)
+    except RecursionError:
+        return "it is nested too deeply"
+    except (TypeError, ValueError) as exc:
+        return str(exc).split(":")[0]
+    return ""
+
+
+def _check_keys(value: object) -> None:
+    """Nothing, if all keys are text: others would become text, and so another object."""
+    table = as_dict(value)
+    if table is not None and not all(isinstance(key, str) for key in cast("dict[object, Any]", table)):
+        raise TypeError("a key that is not text")
+    for item in table.values() if table is not None else as_list(value) or ():
+        _check_keys(item)
 
 
 def record_of(document: Any, kind: type[T]) -> T:

@@ -166,3 +166,10 @@ def path_of(*parts: str) -> str:
 def _segment(part: str) -> str:
     # Dots alone, or nothing at all, would mean another path.
     return quote(part, safe="") if part.strip(".") else part.replace(".", "%2E") or "%20"
+
+
+def condition(if_version: int | None) -> dict[str, str]:
+    """The headers that make a write depend on the version that is there; 0: that there is none."""
+    if if_version is None:
+        return {}
+    return {"If-None-Match": "*"} if if_version == 0 else {"If-Match": f'"{if_version}"'}

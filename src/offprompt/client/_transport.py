@@ -99,6 +99,11 @@ class _Wire:
             "trust_env": not server.is_here,
         }
 
+    def check_open(self, *, is_closed: bool) -> None:
+        """Raises   UsageError after `close`."""
+        if is_closed:
+            raise UsageError(f"the client of {self.server.url} is closed; open it again")
+
     def parts(self, request: Request, name: str, key: str | None) -> dict[str, Any]:
         """The arguments of httpx's request; its content, if any, is added by who sends. name: of the write."""
         server = self.server
@@ -180,6 +185,7 @@ class Transport:
     def send(self, request: Request) -> Any:
         """What the server answers, as plain data; see `Sending`."""
         wire, name, key, tries = self._wire, uuid.uuid4().hex, self._wire.server.key(), 0
+        wire.check_open(is_closed=self._http.is_closed)
         while True:
             tries += 1
             try:
@@ -233,6 +239,7 @@ class AsyncTransport:
     async def send(self, request: Request) -> Any:
         """What the server answers, as plain data; see `Sending`."""
         wire, name, key, tries = self._wire, uuid.uuid4().hex, self._wire.server.key(), 0
+        wire.check_open(is_closed=self._http.is_closed)
         while True:
             tries += 1
             try:

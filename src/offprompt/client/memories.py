@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from offprompt.client._answers import error_of, record_of, records_of
 from offprompt.client._bodies import Importing, conversation, given, said
-from offprompt.client._requests import Asking, Async, Request, Sync, asked, path_of
+from offprompt.client._requests import Asking, Async, Request, Sync, asked, condition, path_of
 from offprompt.errors import BackendError, UnsupportedError, UsageError
 from offprompt.protocols import Reranker
 from offprompt.records import (
@@ -198,12 +198,12 @@ class MemoryCalls:
                 "importance": importance,
                 "pinned": pinned,
                 "archived": archived,
-                "if_version": if_version,
             }
         )
         times = {"event_at": event_at, "expires_at": expires_at}
         body |= {kind: moment(kind, value) for kind, value in times.items() if value is not DEFAULT}
-        return record_of((yield Request("PATCH", path_of(*MEMORIES, name), body=body, headers=self._headers)), Memory)
+        headers = {**self._headers, **condition(if_version)}
+        return record_of((yield Request("PATCH", path_of(*MEMORIES, name), body=body, headers=headers)), Memory)
 
     @asked
     def forget(self, *ids: str) -> Asking[int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from offprompt.client._answers import record_of, slot_of, slot_version_of
-from offprompt.client._requests import Asking, Async, Request, Sync, asked, path_of
+from offprompt.client._requests import Asking, Async, Request, Sync, asked, condition, path_of
 from offprompt.errors import NotFoundError, UsageError
 from offprompt.records import DEFAULT, Default, Json, Policy, Slot, SlotVersion, Within, clean_name
 from offprompt.records.slot import Place
@@ -50,7 +50,7 @@ class SlotCalls:
         body = {key: each for key, each in body.items() if each is not None or key == "value"}
         if ttl_s is not DEFAULT:
             body["ttl_s"] = ttl_s
-        headers = {**self._headers, **_condition(if_version)}
+        headers = {**self._headers, **condition(if_version)}
         return slot_of((yield Request("PUT", path_of(*SLOTS, name), body=body, headers=headers)))
 
     @asked
@@ -83,7 +83,7 @@ class SlotCalls:
     @asked
     def forget(self, name: str, *, if_version: int | None = None) -> Asking[str]:
         """Hide the slot under that name (`undo` brings it back within `undo_s`); returns its name as stored."""
-        headers = {**self._headers, **_condition(if_version)}
+        headers = {**self._headers, **condition(if_version)}
         answer = yield Request("DELETE", path_of(*SLOTS, clean_name(name)), headers=headers)
         return str(answer["name"])
 
@@ -190,10 +190,3 @@ class AsyncSlots(SlotCalls, Async):
 
 def _place(tool: object, argument: object, host: object) -> dict[str, object]:
     return {"tool": tool, "argument": argument, "host": host}
-
-
-def _condition(if_version: int | None) -> dict[str, str]:
-    """The headers that make a write depend on the version that is there; 0: that there is none."""
-    if if_version is None:
-        return {}
-    return {"If-None-Match": "*"} if if_version == 0 else {"If-Match": f'"{if_version}"'}

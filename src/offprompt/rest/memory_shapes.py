@@ -16,6 +16,7 @@ Time: TypeAlias = float | str
 """Seconds since 1970, or ISO 8601; without a zone it is UTC."""
 
 Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+Weights: TypeAlias = Annotated[dict[str, Any], Meta(extra_json_schema={"additionalProperties": {"type": "number"}})]
 Ids: TypeAlias = Annotated[list[str], Meta(min_length=1, max_length=MAX_PAGE)]
 
 
@@ -60,7 +61,9 @@ class Recall(Shape, kw_only=True, frozen=True):
     kinds: tuple[MemoryKind, ...] = MEMORY_KINDS
     floor: Share | None = None
     rerank: bool | None = None
-    weights: dict[str, float] | None = None
+    weights: Annotated[dict[str, Any], Meta(extra_json_schema={"additionalProperties": {"type": "number"}})] | None = (
+        None
+    )
     explain: bool = False
 
 
