@@ -207,8 +207,9 @@ def test_a_memory_goes_with_the_older_ones_that_it_superseded(records: Records, 
 def test_only_an_admin_wipes(records: Records, asking: Callable[..., Reach]) -> None:
     added(records, "tea", user_id="alice")
     for roles in (("read",), ("read", "write")):
-        with pytest.raises(ForbiddenError, match="admin"):
-            Entities(asking(*roles)).delete("user", "alice")
+        for kind in ("user", "agent", "app", "run"):
+            with pytest.raises(ForbiddenError, match="admin"):
+                Entities(asking(*roles)).delete(kind, "alice")
     assert Entities(asking("admin")).delete("user", "alice")["deleted"]["memories"] == 1
 
 

@@ -93,5 +93,5 @@ def changes(memory: Memory, versions: Sequence[MemoryVersion]) -> list[dict[str,
                 "is_deleted": event == "DELETE",
             }
         )
-        before = text or before
+        before = text
     return told
