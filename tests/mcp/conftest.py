@@ -16,6 +16,7 @@ import offprompt
 from offprompt import Offprompt
 from offprompt.mcp.server import MemoryServer
 from offprompt.records import Role, Scope, Trust
+from offprompt.service.model_doors import StoreDoor
 from offprompt.service.model_memory import ModelMemory
 from offprompt.wire.head import Language
 
@@ -34,7 +35,7 @@ def server_of(
 ) -> MemoryServer:
     """A server over one scope of an opened memory."""
     bound = opened.scope(user=scope.user, agent=scope.agent, session=scope.session, app=scope.app, shared=scope.shared)
-    own = ModelMemory(opened.parts, bound, trust=trust, via="mcp")
+    own = ModelMemory(StoreDoor(opened.parts, bound, trust=trust, via="mcp"))
 
     def memory_for(request: Any, role: Role) -> ModelMemory:
         assert request is None

@@ -20,7 +20,8 @@ from offprompt.records.places import token_file
 from offprompt.service.offprompt import Offprompt
 
 if TYPE_CHECKING:
-    from offprompt.mcp.server import MemoryFor, MemoryServer
+    from offprompt.mcp.server import MemoryServer
+    from offprompt.service.model_doors import Door
     from offprompt.service.model_memory import ModelMemory
 
 
@@ -53,7 +54,7 @@ def mcp(
         _serve(call, host, port, trust)
         return
     with call.memory(create=True) as memory:
-        server = _server(_own(call, memory, trust), memory)
+        server = _server(call, memory, trust)
         # Stdin is read in a thread, which no interrupt ends: it ends the process, and all that was answered is stored.
         before = signal.signal(signal.SIGINT, signal.SIG_DFL)
         try:
@@ -62,33 +63,42 @@ def mcp(
             signal.signal(signal.SIGINT, before)
 
 
-def _own(call: Call, memory: Offprompt, trust: Trust) -> MemoryFor:
-    """The one memory of a server on stdin.
+def _server(call: Call, memory: Offprompt, trust: Trust) -> MemoryServer:
+    """The server of one scope.
 
-    Raises   ScopeError if nothing says whose it is.
-    """
-    from offprompt.service.model_memory import ModelMemory  # noqa: PLC0415 - loads NumPy
-
-    own = ModelMemory(memory.parts, call.scope_of(memory), trust=trust, via="mcp")
-
-    def memory_for(request: Any, role: Role) -> ModelMemory:
-        del request, role
-        return own
-
-    return memory_for
-
-
-def _server(memory_for: MemoryFor, memory: Offprompt) -> MemoryServer:
-    """The server.
-
-    Raises   UnsupportedError without the extra.
+    Raises   ScopeError if nothing says whose memory it is; UnsupportedError without the extra.
     """
     try:
         from offprompt.mcp.server import MemoryServer  # noqa: PLC0415 - an extra, and a second to load
     except ImportError as exc:
         raise UnsupportedError("the MCP SDK is not installed; run: pip install 'offprompt[mcp]'") from exc
-    settings = memory.parts.settings
-    return MemoryServer(memory_for, memory.parts.tokenizer, settings.language or None)
+    from offprompt.service.model_memory import ModelMemory  # noqa: PLC0415 - loads NumPy
+
+    door = _door(call, memory, trust)
+    own = ModelMemory(door)
+
+    def memory_for(request: Any, role: Role) -> ModelMemory:
+        del request, role
+        return own
+
+    return MemoryServer(memory_for, door.tokenizer, call.options.lang or door.language)
+
+
+def _door(call: Call, memory: Offprompt, trust: Trust) -> Door:
+    """The scope that the options name, in a store or on a server.
+
+    Raises   UnsupportedError for --untrusted on a server, which takes what comes as its caller's.
+    """
+    bound = call.scope_of(memory)
+    if isinstance(memory, Offprompt):  # pyright: ignore[reportUnnecessaryIsInstance] - a Client has its face
+        from offprompt.service.model_doors import StoreDoor  # noqa: PLC0415 - loads NumPy
+
+        return StoreDoor(memory.parts, bound, trust=trust, via="mcp")
+    if trust != "user":
+        raise UnsupportedError("--untrusted needs the store itself, and a server keeps this one; run it there")
+    from offprompt.mcp.remote import ServerDoor  # noqa: PLC0415 - loads NumPy
+
+    return ServerDoor(bound)
 
 
 def _serve(call: Call, host: str, port: int, trust: Trust) -> None:

@@ -18,6 +18,7 @@ from offprompt.rest.endpoint import Call, Endpoint
 from offprompt.rest.guards import Identify
 from offprompt.rest.problems import MEDIA_TYPE, RequestError, problem_of
 from offprompt.rest.reading import Headers, Receive, read_headers
+from offprompt.service.model_doors import StoreDoor
 from offprompt.service.model_memory import ModelMemory
 from offprompt.service.offprompt import Offprompt
 
@@ -84,7 +85,7 @@ class McpApp:
         """The memory that a request's key and headers mean; ForbiddenError, ScopeError."""
         identity, headers = request.scope[ASKED]
         bound = Call(self._memory, identity, ENDPOINTS[role], headers).scope
-        return ModelMemory(self._memory.parts, bound, trust=self._trust, via="mcp")
+        return ModelMemory(StoreDoor(self._memory.parts, bound, trust=self._trust, via="mcp"))
 
 
 async def refuse(error: OffpromptError, send: Send) -> None:
