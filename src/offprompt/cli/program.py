@@ -21,6 +21,7 @@ from offprompt.cli import (
     copying,
     demo,
     gateway,
+    keys,
     lists,
     mcp,
     memories,
@@ -86,7 +87,23 @@ def options(
 slots.mount(app)
 memories.mount(app)
 command(app, "replay")(replay)
-for family in (gateway, chat, batch, audit, trace, demo, lists, care, copying, consolidate, worker, serve, bench, mcp):
+for family in (
+    gateway,
+    chat,
+    batch,
+    audit,
+    trace,
+    demo,
+    lists,
+    care,
+    copying,
+    consolidate,
+    worker,
+    serve,
+    keys,
+    bench,
+    mcp,
+):
     family.mount(app)
 
 

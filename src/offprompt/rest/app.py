@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from offprompt.rest import health, mem, mem0, memories, metrics, scopes, sessions, slots, transfer, users
+from offprompt.rest import health, keys, mem, mem0, memories, metrics, scopes, sessions, slots, transfer, users
 from offprompt.rest.dispatch import Dispatch
 from offprompt.rest.endpoint import Call, Endpoint
 from offprompt.rest.guards import Identify
@@ -26,10 +26,21 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *sessions.ENDPOINTS,
     *transfer.ENDPOINTS,
     *users.ENDPOINTS,
+    *keys.ENDPOINTS,
     *mem0.ENDPOINTS,
     *health.ENDPOINTS,
     *metrics.ENDPOINTS,
-    Endpoint("GET", "/openapi.json", "openapi", document, "This document.", "health", role=None, is_scoped=False),
+    Endpoint(
+        "GET",
+        "/openapi.json",
+        "openapi",
+        document,
+        "This document.",
+        "health",
+        role=None,
+        answer=dict[str, Any],
+        is_scoped=False,
+    ),
 )
 """Everything that is served, in the order of the documents."""
 

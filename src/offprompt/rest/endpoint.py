@@ -12,7 +12,7 @@ import msgspec
 
 from offprompt.errors import UsageError
 from offprompt.records.access import Identity, Role
-from offprompt.service.access import actor_for, scope_for
+from offprompt.service.access import actor_for, check_whole_app, scope_for
 from offprompt.service.offprompt import BoundScope, Offprompt
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -50,6 +50,16 @@ class Call:
     def is_conditional(self) -> bool:
         """Whether the request says what it expects to be there."""
         return "if-match" in self.headers or "if-none-match" in self.headers
+
+    @property
+    def whole_app(self) -> str:
+        """The key's app, for what is not of one scope.
+
+        Raises   ForbiddenError for another app, for a key of some users or agents only, and for a role that it lacks.
+        """
+        named = self.headers.get("offprompt-app")
+        app = None if named is None else decoded("Offprompt-App", named)
+        return check_whole_app(self.identity, app, role=self.endpoint.role or "read")
 
     @cached_property
     def scope(self) -> BoundScope:
@@ -118,9 +128,11 @@ class Example:
     """One request that can be sent as it stands, for the documents; a test sends it and compares the status.
 
     before   names of endpoints whose first examples must have been sent.
+    content  the body of a stream, as text.
     """
 
     body: Mapping[str, Any] | None = None
+    content: str = ""
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     path: Mapping[str, str] = field(default_factory=dict[str, str])
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -138,6 +150,7 @@ class Endpoint:
     answer   the type of a JSON document; LinesOf: a stream of lines; None: text of the type that `media_type` says.
     problem_type  the media type of its errors, whose members are the same.
     is_versioned  its answers have a version, which If-Match and If-None-Match ask for.
+    is_secret     its answer is shown once, and kept for no repetition.
     runs     `waited`: for as long as it takes. `quick`: it reads or changes a slot or so, and may be begun twice: on a
              store that answers in microseconds it gets no thread of its own. `here`: it asks no store.
     """
@@ -158,6 +171,7 @@ class Endpoint:
     media_type: str = ""
     problem_type: str = "application/problem+json"
     is_versioned: bool = False
+    is_secret: bool = False
     runs: Literal["waited", "quick", "here"] = "waited"
 
     @property
@@ -168,7 +182,7 @@ class Endpoint:
     @property
     def is_once(self) -> bool:
         """Whether an Idempotency-Key is looked at. Streams are not kept, and say themselves how they go on."""
-        return self.is_change and not self.is_stream and not isinstance(self.answer, LinesOf)
+        return self.is_change and not (self.is_stream or self.is_secret or isinstance(self.answer, LinesOf))
 
     @property
     def is_stream(self) -> bool:

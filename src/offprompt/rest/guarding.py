@@ -9,7 +9,6 @@ from offprompt.errors import UnsupportedError
 from offprompt.protocols import Clock
 from offprompt.records import ROLES, Identity
 from offprompt.rest.guards import Guard, Verify, check_guarded, is_loopback
-from offprompt.service.keys import Keys
 from offprompt.service.offprompt import Offprompt
 
 
@@ -21,12 +20,11 @@ def guard_for(memory: Offprompt, hosts: Sequence[str], *, token: str = "", user:
     Raises   UsageError off the loopback while nobody could show who asks, and for settings of signed tokens that do
              not fit; UnsupportedError where these need an extra.
     """
-    settings, clock = memory.parts.settings, memory.parts.clock
-    verify = _tokens(settings, clock)
-    keys = Keys(memory.parts.main, clock)
-    check_guarded(keys, hosts[-1], has_issuer=verify is not None)
+    settings = memory.parts.settings
+    verify = _tokens(settings, memory.parts.clock)
+    check_guarded(memory.keys, hosts[-1], has_issuer=verify is not None)
     local = Identity(settings.app, roles=frozenset(ROLES), default_user=user or memory.default_user)
-    return Guard(keys, local=local, token=token, hosts=hosts if is_loopback(hosts[-1]) else None, verify=verify)
+    return Guard(memory.keys, local=local, token=token, hosts=hosts if is_loopback(hosts[-1]) else None, verify=verify)
 
 
 def _tokens(settings: Settings, clock: Clock) -> Verify | None:

@@ -14,8 +14,7 @@ from offprompt.records import Scope
 from offprompt.records.alias import Joined
 from offprompt.records.holder import Holder
 from offprompt.records.json import as_list
-from offprompt.rest.endpoint import Call, Endpoint, Example, Shape, decoded
-from offprompt.service.access import check_whole_app
+from offprompt.rest.endpoint import Call, Endpoint, Example, Shape
 
 TAG: Final = "users"
 MAX_PAGE: Final = 1000
@@ -46,7 +45,7 @@ class Alias(Shape, kw_only=True, frozen=True):
 def users(call: Call) -> Users:
     """For whom something is stored, and how much. Cost: O(all slots and sessions of the app)."""
     query: UserPage = call.query
-    found, after = call.memory.users(app=_app(call)), _place(query.cursor)
+    found, after = call.memory.users(app=call.whole_app), _place(query.cursor)
     rest = [one for one in found if after is None or one.scope.key > after]
     page = rest[: query.limit]
     return Users(page, _cursor(page[-1].scope) if len(rest) > query.limit else "")
@@ -55,14 +54,7 @@ def users(call: Call) -> Users:
 def alias(call: Call) -> Joined:
     """From then on the first id means the second one; slots whose name is taken stay. There is no undo."""
     body: Alias = call.body
-    return call.memory.alias(body.old, body.new, app=_app(call), preview=body.preview, actor=call.identity.actor)
-
-
-def _app(call: Call) -> str:
-    """The key's app, if the key is of the whole of it."""
-    named = call.headers.get("offprompt-app")
-    app = None if named is None else decoded("Offprompt-App", named)
-    return check_whole_app(call.identity, app, role=call.endpoint.role or "read")
+    return call.memory.alias(body.old, body.new, app=call.whole_app, preview=body.preview, actor=call.identity.actor)
 
 
 def _cursor(scope: Scope) -> str:

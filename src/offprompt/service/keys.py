@@ -46,7 +46,8 @@ class Keys:
 
     Tokens    `op_ID_SECRET`, the secret 256 random bits. Its SHA-256 is stored: a slow hash would protect a password
               that can be guessed, and this cannot. Compared in constant time.
-    Changes   leave an event `key.create`, `key.rotate` or `key.revoke` with the key's id in the app's shared scope.
+    Changes   are seen at once by who asks the same object. They leave an event `key.create`, `key.rotate` or
+              `key.revoke` with the key's id in the app's shared scope.
     Cost      `find` is one read of a note at most every CACHE_S seconds for each key; of a token that no key has, one.
     """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +33,7 @@ from offprompt.wire.prices import PriceSheet
 from offprompt.wire.shapes import Wire
 
 if TYPE_CHECKING:  # NumPy is loaded with the first memory, not with the first slot
+    from offprompt.service.keys import Keys
     from offprompt.service.memories import Memories
 
 
@@ -226,6 +228,13 @@ class Offprompt:
 
     def __enter__(self) -> Offprompt:
         return self
+
+    @cached_property
+    def keys(self) -> Keys:
+        """The keys with which others may ask for this memory over a network."""
+        from offprompt.service.keys import Keys  # noqa: PLC0415 - only servers, and who makes keys for them, need it
+
+        return Keys(self.parts.main, self.parts.clock)
 
     @property
     def default_user(self) -> str | None:
