@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
+from types import TracebackType
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from offprompt.errors import BackendError, UsageError
@@ -51,7 +52,7 @@ class Connections:
 
         Raises   BackendError if SQLite fails or stays busy; what `work` raises.
         """
-        held = self._own.held
+        held = self.own.held
         return self._run("BEGIN", work) if held is None else held.read(work)
 
     def write(self, work: Work[R], *, after: Callable[[R], None] = lambda _: None) -> R:
@@ -60,7 +61,7 @@ class Connections:
         after    called with the result after the commit, before the next writer of this process.
         Raises   BackendError if SQLite fails or stays busy; what `work` raises.
         """
-        held = self._own.held
+        held = self.own.held
         if held is not None:
             result = held.write(work)
             held.after.append(lambda: after(result))
@@ -88,24 +89,17 @@ class Connections:
                 with contextlib.suppress(BackendError):
                     work()
 
-    @contextlib.contextmanager
-    def at_once(self, later: Callable[[Callable[[], object]], object]) -> Generator[None]:
+    def at_once(self, later: Callable[[Callable[[], object]], object]) -> AtOnce:
         """All that this thread reads within is of one moment, and waits for nothing.
 
         later    given what a read leaves to be stored, once for each.
         Raises   WouldWait for a write, and if the file is busy; what `read` raises.
         """
-        with self._lent() as connection:
-            held = Held(connection, self.path, writes=False)
-            held.begin()
-            with self._holding(held):
-                yield
-        for work in held.after:
-            later(work)
+        return AtOnce(self, later)
 
     def afterwards(self, work: Callable[[], object]) -> None:
         """Do it now, or when the transaction is over that this thread holds open."""
-        held = self._own.held
+        held = self.own.held
         if held is None:
             work()
         else:
@@ -155,12 +149,13 @@ class Connections:
             self._start()
         else:
             _LEFT_TO_PARENT.append(self._idle)
-            self._guard = threading.Condition(threading.RLock())
+            self._lock = threading.RLock()
+            self._guard = threading.Condition(self._lock)
 
     @property
     def is_together(self) -> bool:
         """Whether this thread is within `together`."""
-        return self._own.held is not None and self._own.held.writes
+        return self.own.held is not None and self.own.held.writes
 
     @property
     def is_closed(self) -> bool:
@@ -169,12 +164,13 @@ class Connections:
 
     def _start(self) -> None:
         self._pid = os.getpid()
-        self._guard = threading.Condition(threading.RLock())
+        self._lock = threading.RLock()
+        self._guard = threading.Condition(self._lock)
         self._writing = threading.RLock()
         self._idle: list[sqlite3.Connection] = []
         self._users: list[int] = []
         self._is_forking = False
-        self._own = Own()
+        self.own = Own()
 
     @contextlib.contextmanager
     def _writer(self) -> Generator[None]:
@@ -189,7 +185,7 @@ class Connections:
 
     @contextlib.contextmanager
     def _holding(self, held: Held) -> Generator[None]:
-        outer, self._own.held = self._own.held, held
+        outer, self.own.held = self.own.held, held
         try:
             yield
         except BaseException:
@@ -198,7 +194,7 @@ class Connections:
         else:
             held.end(keep=True)
         finally:
-            self._own.held = outer
+            self.own.held = outer
 
     def _check_process(self) -> None:
         if self._pid != os.getpid():
@@ -242,24 +238,50 @@ class Connections:
 
     @contextlib.contextmanager
     def _lent(self) -> Generator[sqlite3.Connection]:
+        connection = self.take()
+        try:
+            yield connection
+        finally:
+            self.give_back(connection)
+
+    def take(self) -> sqlite3.Connection:
+        """A connection of one's own, until it is given back.
+
+        Raises   UsageError if the store is closed; BackendError if the file was replaced; sqlite3's errors.
+        """
         self._check_process()
-        with self._guard:
-            self._guard.wait_for(lambda: not self._is_forking)
+        with self._lock:
+            if self._is_forking:
+                self._guard.wait_for(lambda: not self._is_forking)
             if self._is_closed:
                 raise UsageError(f"the store {self.path} is closed; open it again")
             connection = self._idle.pop() if self._idle else None
             self._users.append(threading.get_ident())
         try:
             connection = connection or self._connect()
-            try:
-                self._check_same_file()
-                yield connection
-            finally:
-                self._give_back(connection)
+            self._check_same_file()
+        except BaseException:
+            self.give_back(connection)
+            raise
+        return connection
+
+    def give_back(self, connection: sqlite3.Connection | None) -> None:
+        """Let others have it."""
+        try:
+            # An interrupt may have come between BEGIN and its block.
+            if connection is not None and connection.in_transaction:
+                connection.close()
+                connection = None
         finally:
-            with self._guard:
+            with self._lock:
                 self._users.remove(threading.get_ident())
-                self._guard.notify_all()
+                if connection is not None and not self._is_closed:
+                    self._idle.append(connection)
+                    connection = None
+                if self._is_forking:
+                    self._guard.notify_all()
+        if connection is not None:
+            connection.close()
 
     def _check_same_file(self) -> None:
         try:
@@ -271,17 +293,6 @@ class Connections:
                 f"the store {self.path} was removed or replaced while it was open; "
                 "nothing was stored: open it again, or restore a backup"
             )
-
-    def _give_back(self, connection: sqlite3.Connection) -> None:
-        # An interrupt may have come between BEGIN and its block.
-        if connection.in_transaction:
-            connection.close()
-            return
-        with self._guard:
-            if not self._is_closed:
-                self._idle.append(connection)
-                return
-        connection.close()
 
     def _connect(self) -> sqlite3.Connection:
         # SQLite's own waiting has no jitter and does not cover every statement: ours does both.
@@ -306,6 +317,34 @@ class Connections:
                 f"the store {self.path} cannot use a write-ahead log (journal mode {mode!r}); "
                 "give a path on a local disk that may be written"
             )
+
+
+class AtOnce:
+    """The block of `Connections.at_once`; a class, since a generator takes as long as the read."""
+
+    __slots__ = ("_connection", "_db", "_held", "_later")
+
+    def __init__(self, db: Connections, later: Callable[[Callable[[], object]], object]) -> None:
+        self._db, self._later = db, later
+
+    def __enter__(self) -> None:
+        self._connection = self._db.take()
+        self._held = Held(self._connection, self._db.path, writes=False)
+        try:
+            self._held.begin()
+        except BaseException:
+            self._db.give_back(self._connection)
+            raise
+        self._db.own.held = self._held
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._db.own.held = None
+        try:
+            self._held.end(keep=kind is None)
+        finally:
+            self._db.give_back(self._connection)
+        for work in self._held.after:
+            self._later(work)
 
 
 _LEFT_TO_PARENT: Final[list[list[sqlite3.Connection]]] = []
