@@ -81,7 +81,7 @@ class Project:
 
 
 _INSTEAD: Final[Mapping[str, str]] = {
-    "projects to make or delete": "make a key of another app with `offprompt key create --app NAME`",
-    "members": "who may do what is said by keys: `offprompt key create --role read`",
+    "projects to make or delete": "make a key of another app: `offprompt key create NAME --app OTHER`",
+    "members": "who may do what is said by keys: `offprompt key create NAME --role read`",
     "webhooks": "read /v1/events, which goes on from where you were",
 }
