@@ -1,0 +1,44 @@
+"""The contracts between the layers, each said once; the conformance suites in `offprompt.testing` hold them."""
+
+from __future__ import annotations
+
+from offprompt.protocols.coordination import Coordinator
+from offprompt.protocols.indexes import VectorIndex, VectorSearch, WordIndex
+from offprompt.protocols.models import ChatModel, Clock, Embedder, EmbedKind, Redactor, ReplyStream, Reranker, Tokenizer
+from offprompt.protocols.stores import (
+    Checkable,
+    Maintainable,
+    MemoryStore,
+    Notes,
+    Portable,
+    SessionStore,
+    SlotStore,
+    Store,
+    apply,
+    run,
+)
+
+__all__ = [
+    "ChatModel",
+    "Checkable",
+    "Clock",
+    "Coordinator",
+    "EmbedKind",
+    "Embedder",
+    "Maintainable",
+    "MemoryStore",
+    "Notes",
+    "Portable",
+    "Redactor",
+    "ReplyStream",
+    "Reranker",
+    "SessionStore",
+    "SlotStore",
+    "Store",
+    "Tokenizer",
+    "VectorIndex",
+    "VectorSearch",
+    "WordIndex",
+    "apply",
+    "run",
+]
