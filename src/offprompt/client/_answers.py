@@ -72,19 +72,23 @@ def encoded(body: object) -> bytes:
 
     Raises   UsageError if it is not JSON; the message says which member, never what it holds.
     """
-    why = _fault(body)
-    if why:
+    try:
+        return _text(body)
+    except (TypeError, ValueError, RecursionError):
         faults = {name: fault for name, value in (as_dict(body) or {}).items() if (fault := _fault(value))}
-        what, why = next(iter(faults.items()), ("what was given", why))
-        raise UsageError(f"{what} is not JSON: {why}; give text, numbers, lists, and objects with text keys")
-    return json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+        what, why = next(iter(faults.items()), ("what was given", _fault(body)))
+    raise UsageError(f"{what} is not JSON: {why}; give text, numbers, lists, and objects with text keys")
+
+
+def _text(value: object) -> bytes:
+    _check_keys(value)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
 def _fault(value: object) -> str:
     """Why a value is not JSON; empty if it is."""
     try:
-        _check_keys(value)
-        json.dumps(value, allow_nan=False)
+        _text(value)
     except RecursionError:
         return "it is nested too deeply"
     except (TypeError, ValueError) as exc:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import quote
 
 from offprompt.client._answers import error_of, record_of, records_of
 from offprompt.client._bodies import Importing, conversation, given, said
@@ -255,11 +256,11 @@ class MemoryCalls:
             file.open("rb").close()
         except OSError as exc:
             raise UsageError(f"{path} cannot be read: {exc.strerror or exc}; correct the path") from exc
-        is_lines = file.suffix.lower() in (".jsonl", ".ndjson")
-        query = {"rescope": rescope or None, "derive": derive, "lines": is_lines or None}
+        query = {"rescope": rescope or None, "derive": derive}
+        headers = {**self._headers, "Offprompt-File": quote(file.name)}
         done = Importing(str(path))
         is_whole = yield Request(
-            "POST", path_of("v1", "import"), query=query, headers=self._headers, upload=file, on_line=done.take
+            "POST", path_of("v1", "import"), query=query, headers=headers, upload=file, on_line=done.take
         )
         return done.result(is_whole=is_whole)
 

@@ -150,9 +150,7 @@ class ImportOptions(Shape, kw_only=True, frozen=True):
     """How an import is read.
 
     rescope  all into this scope, whatever ids it names. derive: whether facts are read in a chat log.
-    lines    it is JSON Lines, not one JSON document.
     """
 
     rescope: bool = False
     derive: Literal["rules", "none"] = "rules"
-    lines: bool = False

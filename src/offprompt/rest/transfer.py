@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from http import HTTPStatus
@@ -11,10 +12,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from offprompt.errors import BackendError, ForbiddenError, OffpromptError
+from offprompt.errors import BackendError, ForbiddenError, OffpromptError, UsageError
 from offprompt.records import Scope
 from offprompt.records.imported import Imported, Reindexed
-from offprompt.rest.endpoint import Call, Endpoint, Lines, LinesOf, Pieces
+from offprompt.rest.endpoint import Call, Endpoint, Example, Lines, LinesOf, Pieces, decoded
 from offprompt.rest.memory_shapes import ImportOptions, Where
 from offprompt.rest.problems import RequestError, problem_of
 from offprompt.service.exporting import exported
@@ -23,7 +24,10 @@ from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.reindexing import batches
 
 TAG: Final = "transfer"
-UPLOAD: Final = "the upload"
+UPLOAD: Final = "upload.jsonl"
+"""What a file without a name is called."""
+
+MAX_NAME_BYTES: Final = 255
 MAX_IMPORT_BYTES: Final = 1024**3
 
 
@@ -60,8 +64,9 @@ def export(call: Call) -> Lines:
 def import_lines(call: Call) -> Lines:
     """Our own export, one of mem0, or a chat log, as it stands in its file; once more, it changes nothing.
 
-    It is taken whole before anything is stored; then each batch is stored and reported. A report with a `code` is a
-    problem that ended it.
+    The header Offprompt-File names the file, percent-encoded and without its folders: a chat log's sessions are named
+    after it, and `.jsonl` says that it is lines and not one document. It is taken whole before anything is stored;
+    then each batch is stored and reported. A report with a `code` is a problem that ended it.
     """
     return Lines(_told(_stored(call, call.query)), is_live=True)
 
@@ -80,16 +85,18 @@ def _stored(call: Call, options: ImportOptions) -> Iterator[object]:
     scope, kit = _own(call)
     try:
         counts = 0, 0
-        with tempfile.NamedTemporaryFile(prefix="offprompt-", suffix=".jsonl" if options.lines else ".json") as file:
-            _spool(call.body, file)
+        name = _file_name(call)
+        with tempfile.TemporaryDirectory(prefix="offprompt-") as folder:
+            path = Path(folder) / name
+            _spool(call.body, path)
             derive = options.derive == "rules"
-            for done in imports(kit, scope, Path(file.name), rescope=options.rescope, derive=derive, name=UPLOAD):
+            for done in imports(kit, scope, path, rescope=options.rescope, derive=derive, name=name):
                 yield _report(done)
                 counts = done.added, done.known
             yield Report(*counts, [], done=True)
     except OSError as exc:
         raise BackendError(
-            f"the server cannot keep {UPLOAD} while it is read: {exc.strerror or exc}; free room"
+            f"the server cannot keep the upload while it is read: {exc.strerror or exc}; free room"
         ) from exc
 
 
@@ -111,21 +118,34 @@ def _told(documents: Iterator[object]) -> Iterator[object]:
         yield problem_of(exc)[0]
 
 
-def _spool(pieces: Iterable[bytes], file: Any) -> None:
-    """The bytes into the file.
+def _file_name(call: Call) -> str:
+    """The name of the file, which is no path.
+
+    Raises   UsageError for one that is no name.
+    """
+    given = call.headers.get("offprompt-file")
+    name = UPLOAD if given is None else decoded("Offprompt-File", given)
+    is_name = name.isprintable() and "/" not in name and "\\" not in name and name.strip(". ")
+    if not is_name or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
+        raise UsageError(f"Offprompt-File: {name[:40]!r} is no file's name; send such as chat.jsonl, without folders")
+    return name
+
+
+def _spool(pieces: Iterable[bytes], path: Path) -> None:
+    """The bytes into a private file.
 
     Raises   RequestError 413 if they are too many.
     """
     size = 0
-    for piece in pieces:
-        size += len(piece)
-        if size > MAX_IMPORT_BYTES:
-            raise RequestError(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"more than {MAX_IMPORT_BYTES:,} bytes at once; send it in parts",
-            )
-        file.write(piece)
-    file.flush()
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        for piece in pieces:
+            size += len(piece)
+            if size > MAX_IMPORT_BYTES:
+                raise RequestError(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                    f"more than {MAX_IMPORT_BYTES:,} bytes at once; send it in parts",
+                )
+            file.write(piece)
 
 
 def _reindexed(call: Call) -> Iterator[object]:
@@ -153,6 +173,7 @@ ENDPOINTS: Final = (
         query=ImportOptions,
         body=Pieces(),
         answer=LinesOf(Report),
+        example=Example(content='{"messages": [{"role": "user", "content": "I moved to Shanghai in May."}]}\n'),
     ),
     Endpoint(
         "POST",

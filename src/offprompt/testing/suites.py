@@ -19,6 +19,9 @@ Needs     pytest and hypothesis. For readable failures call `pytest.register_ass
 from __future__ import annotations
 
 from offprompt.testing.coordinator_suite import CoordinatorSuite
+from offprompt.testing.face_memories import FaceMemories
+from offprompt.testing.face_scopes import FaceScopes
+from offprompt.testing.face_slots import FaceSlots
 from offprompt.testing.memory_adds import MemoryAdds
 from offprompt.testing.memory_extraction import MemoryExtraction
 from offprompt.testing.memory_joins import MemoryJoins
@@ -38,6 +41,7 @@ from offprompt.testing.word_suite import WordIndexSuite
 
 __all__ = [
     "CoordinatorSuite",
+    "FaceSuite",
     "MemoryStoreSuite",
     "SessionStoreSuite",
     "SlotPortableSuite",
@@ -62,3 +66,7 @@ class MemoryStoreSuite(MemoryAdds, MemoryLife, MemoryJoins, MemoryLoads, MemoryE
 
 class VectorQueueSuite(VectorQueue):
     """What a MemoryStore keeps for a vector index outside; give it a `store` fixture of a store that has a queue."""
+
+
+class FaceSuite(FaceScopes, FaceSlots, FaceMemories):
+    """All that an opened memory promises, here or by its server; give it an `opened` fixture, see `FaceKit`."""

@@ -1,0 +1,11 @@
+"""Sessions over HTTP: responses."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.client.borrowed import borrowed
+from tests.service import test_session_responses
+
+pytestmark = pytest.mark.long
+globals().update(borrowed(test_session_responses))

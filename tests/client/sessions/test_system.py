@@ -1,0 +1,11 @@
+"""Sessions over HTTP: system."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.client.borrowed import borrowed
+from tests.service import test_session_system
+
+pytestmark = pytest.mark.long
+globals().update(borrowed(test_session_system))

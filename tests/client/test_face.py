@@ -1,0 +1,39 @@
+"""A memory has one face, whether it is in this process, in a file, or kept by a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import offprompt
+from offprompt.service.offprompt import Offprompt
+from offprompt.testing import MovedClock
+from offprompt.testing.suites import FaceSuite
+from tests.rest.running import running
+
+
+class TestInProcess(FaceSuite):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def opened(cls, clock: MovedClock) -> Iterator[Offprompt]:
+        with offprompt.open(":memory:", clock=clock, embedder="none") as memory:
+            yield memory
+
+
+class TestSqlite(FaceSuite):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def opened(cls, clock: MovedClock, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Offprompt]:
+        folder: Path = tmp_path_factory.mktemp("face")
+        with offprompt.open(folder / "agent.db", clock=clock, embedder="none") as memory:
+            yield memory
+
+
+class TestServer(FaceSuite):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def opened(cls, clock: MovedClock) -> Iterator[Offprompt]:
+        with running(":memory:", clock=clock, embedder="none") as server, offprompt.open(server.url) as memory:
+            yield memory
