@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
 
 from offprompt.errors import UsageError
-from offprompt.records.access import Identity, Role
+from offprompt.records import Actor, Identity, Role, Scope
 from offprompt.service.access import actor_for, check_whole_app, scope_for
 from offprompt.service.offprompt import BoundScope, Offprompt
 
@@ -67,23 +67,23 @@ class Call:
 
         Raises   ForbiddenError, ScopeError.
         """
-        named = {kind: self.headers.get(f"offprompt-{kind}") for kind in ("app", "user", "agent", "session")}
-        ids = {
-            kind: None if value is None else decoded(f"Offprompt-{kind.title()}", value)
-            for kind, value in named.items()
-        }
-        shared = self.headers.get("offprompt-shared", "false")
-        if shared not in ("true", "false"):
-            raise UsageError(f"Offprompt-Shared: {shared[:40]!r}; it is true or false")
-        scope = scope_for(self.identity, **ids, shared=shared == "true", role=self.endpoint.role or "read")
-        return self.memory.scope(
-            app=scope.app,
-            user=scope.user,
-            agent=scope.agent,
-            session=scope.session,
-            shared=scope.shared,
-            actor=actor_for(self.identity, scope.user),
-        )
+        said = self.headers.get
+        ids = said("offprompt-app"), said("offprompt-user"), said("offprompt-agent"), said("offprompt-session")
+        scope, actor = _named(self.identity, self.endpoint.role or "read", ids, said("offprompt-shared", "false"))
+        return self.memory.bound(scope, actor)
+
+
+@lru_cache(maxsize=4096)
+def _named(identity: Identity, role: Role, ids: tuple[str | None, ...], shared: str) -> tuple[Scope, Actor]:
+    """What headers mean for an identity: the scope, and whose doing it is. ids: of app, user, agent, session."""
+    if shared not in ("true", "false"):
+        raise UsageError(f"Offprompt-Shared: {shared[:40]!r}; it is true or false")
+    names = ("Offprompt-App", "Offprompt-User", "Offprompt-Agent", "Offprompt-Session")
+    app, user, agent, session = (
+        None if one is None else decoded(name, one) for name, one in zip(names, ids, strict=True)
+    )
+    scope = scope_for(identity, app=app, user=user, agent=agent, session=session, shared=shared == "true", role=role)
+    return scope, actor_for(identity, scope.user)
 
 
 @dataclass(frozen=True, slots=True)

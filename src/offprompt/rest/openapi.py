@@ -11,7 +11,7 @@ from typing import Any, Final, get_args
 import msgspec
 
 from offprompt import __version__
-from offprompt.rest.endpoint import JSON, Endpoint, LinesOf, Pieces
+from offprompt.rest.endpoint import Endpoint, LinesOf, Pieces
 from offprompt.rest.problems import MEDIA_TYPE, Problem
 
 REF: Final = "#/components/{kind}/{name}"
@@ -30,7 +30,7 @@ OTHER_HEADERS: Final[Mapping[str, str]] = {
     "If-Match": "The ETag, or a version in quotes, that must be there for the change; `*`: any. Else 412.",
     "If-None-Match": "`*`: nothing may be there, else 412. Of a GET: the ETag that one has; if it still holds, 304.",
 }
-ID: Final = r"^(?:[!-$&-~]|%[0-9A-Fa-f]{2}){1,256}$"
+ID: Final = r"^(?:[ -$&-~]|%[0-9A-Fa-f]{2}){1,256}$"
 """One to 256 bytes, each as it is or encoded."""
 
 TAGS: Final = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
@@ -142,8 +142,9 @@ class _Operation:
             operation["x-role"] = endpoint.role
         if endpoint.body is not None:
             content: dict[str, Any] = {"schema": self._schema(endpoint.body)}
-            if endpoint.example.body is not None and endpoint.reads == JSON:
-                content["example"] = endpoint.example.body
+            example = endpoint.example.content if endpoint.is_stream else endpoint.example.body
+            if example:
+                content["example"] = example
             operation["requestBody"] = {"required": True, "content": {endpoint.reads: content}}
         return operation
 
