@@ -107,8 +107,13 @@ class SlotCalls:
         checked_query(names, since, until, within)
         query = {"names": names, "tags": [*checked_tags(tags)], "since": since, "until": until, "within": within}
         query["forgotten"] = forgotten or None
-        answer = yield Request("GET", path_of(*SLOTS), query=query, headers=self._headers)
-        return [slot_of(one) for one in answer["slots"]]
+        found: list[Slot] = []
+        while True:
+            answer = yield Request("GET", path_of(*SLOTS), query=query, headers=self._headers)
+            found += [slot_of(one) for one in answer["slots"]]
+            if not answer.get("cursor"):
+                return found
+            query["cursor"] = answer["cursor"]
 
     @asked
     def rank(self, *, limit: int | None = None) -> Asking[list[tuple[Slot, float]]]:

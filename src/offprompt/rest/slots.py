@@ -8,6 +8,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from offprompt.errors import UsageError
 from offprompt.records import DEFAULT, Place, Policy, Slot, SlotVersion, Within
+from offprompt.records.slot import fold_name
+from offprompt.rest.cursors import MAX_PAGE, page_of
 from offprompt.rest.endpoint import Answer, Call, Endpoint, Example, Shape
 from offprompt.rest.versions import expected_version, tag_of
 
@@ -31,7 +33,7 @@ class SlotWrite(Shape, frozen=True):
 
 
 class SlotFind(Shape, frozen=True):
-    """Which slots are listed; see the library's `slots.list`."""
+    """Which slots are listed; see the library's `slots.list`. cursor: what the page before says; empty: the first."""
 
     names: str | None = None
     tags: list[str] = []  # noqa: RUF012 - msgspec copies it
@@ -39,6 +41,8 @@ class SlotFind(Shape, frozen=True):
     until: float | None = None
     within: Within = "inherit"
     forgotten: bool = False
+    cursor: str = ""
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE)] = MAX_PAGE
 
 
 class Look(Shape, frozen=True):
@@ -62,9 +66,10 @@ class EraseWithin(Shape, frozen=True):
 
 
 class Slots(Struct):
-    """Slots by name."""
+    """Slots by name; of several scopes one after the other. cursor: of the next page, empty on the last."""
 
     slots: list[Slot]
+    cursor: str = ""
 
 
 class SlotVersions(Struct):
@@ -191,7 +196,11 @@ def list_slots(call: Call) -> Slots:
         within=query.within,
         forgotten=query.forgotten,
     )
-    return Slots(found)
+
+    def place(slot: Slot) -> tuple[str, ...]:
+        return (*(() if query.within == "inherit" else slot.scope.key), fold_name(slot.name))
+
+    return Slots(*page_of(found, place, cursor=query.cursor, limit=query.limit))
 
 
 def history(call: Call) -> SlotVersions:
