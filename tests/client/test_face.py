@@ -11,6 +11,7 @@ import offprompt
 from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
 from offprompt.testing.suites import FaceSuite
+from tests.client.awaited import awaited
 from tests.rest.running import running
 
 
@@ -37,3 +38,18 @@ class TestServer(FaceSuite):
     def opened(cls, clock: MovedClock) -> Iterator[Offprompt]:
         with running(":memory:", clock=clock, embedder="none") as server, offprompt.open(server.url) as memory:
             yield memory
+
+
+class TestAsyncClient(FaceSuite):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def opened(cls, clock: MovedClock) -> Iterator[Offprompt]:
+        with running(":memory:", clock=clock, embedder="none") as server, awaited(server.url) as memory:
+            yield memory
+
+    def test_no_scope_is_an_error_and_never_a_wildcard(self, opened: Offprompt, here: Offprompt) -> None:
+        del here  # in async code `scope` asks nothing: whose is missing is said when it is used
+        with pytest.raises(offprompt.ScopeError, match="no scope"):
+            opened.scope().read("city")
+        with pytest.raises(offprompt.ScopeError):
+            opened.scope(user="")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from offprompt.client._answers import records_of
 from offprompt.client._requests import Asking, Async, AsyncSending, Request, Sending, Sync, asked, id_headers, path_of
 from offprompt.client.memories import AsyncMemories, Memories
 from offprompt.client.sessions import AsyncSession, Session
 from offprompt.client.slots import AsyncSlots, Slots
-from offprompt.errors import NotFoundError, ScopeError, UsageError
+from offprompt.errors import NotFoundError, ScopeError, UnsupportedError, UsageError
 from offprompt.records import Event, Recalled, Remembered, Scope
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.records.values import checked_count, checked_tools
-from offprompt.wire.options import Capture, Derive, HistoryPolicy, Mode, SessionOptions
+from offprompt.wire.options import Capture, Derive, HistoryPolicy, SessionOptions
 from offprompt.wire.shapes import Wire
 
 EVENTS_PAGE = 1000
@@ -92,7 +92,7 @@ class BoundScope(ScopeCalls, Sync):
         tools: list[dict[str, Any]] | None = None,
         context_tokens: int | None = None,
         policy: HistoryPolicy = "auto",
-        mode: Mode = "off_prompt",
+        mode: Literal["off_prompt", "inline", "auto"] = "off_prompt",
         actions: Literal["tools", "text"] = "tools",
         capture: Capture | None = None,
         derive: Derive | None = None,
@@ -103,6 +103,14 @@ class BoundScope(ScopeCalls, Sync):
             model, wire, system, tuple(tools or ()), context_tokens, policy, mode, actions, capture, derive
         )
         return Session(self._transport, self._headers, lambda: self.scope, session_id, options)
+
+    def async_session(self, session_id: str, **options: Any) -> NoReturn:
+        """Not of this client.
+
+        Raises   UnsupportedError: `AsyncClient` has sessions for `async` code.
+        """
+        del session_id, options
+        raise UnsupportedError("for async code open offprompt.AsyncClient(url); its scopes' session(…) is awaited")
 
     def narrow(self, *, user: str | None = None, agent: str | None = None, session: str | None = None) -> BoundScope:
         """This scope with further ids.
