@@ -17,10 +17,20 @@ from offprompt.records.slot import Place
 
 T = TypeVar("T")
 
-HINTS: Final = ("name", "path", "form", "where", "used", "limit", "unit", "retry_after_s")
-"""Fields of errors that a problem may carry."""
+HINTS: Final[Mapping[str, Any]] = {
+    "name": "",
+    "path": "",
+    "form": "",
+    "where": "",
+    "used": 0,
+    "limit": 0,
+    "unit": "",
+    "retry_after_s": None,
+    "kind": "server",
+    "tries": 1,
+}
+"""Fields of errors, and what they are where a problem does not carry them."""
 
-EMPTY: Final[Mapping[str, Any]] = {"used": 0, "limit": 0, "unit": "", "retry_after_s": 0.0}
 MAX_SHOWN: Final = 120
 
 
@@ -35,8 +45,8 @@ def error_of(problem: Mapping[str, Any]) -> OffpromptError:
         return kind(detail, name=str(problem.get("name", "")), alike=tuple(problem.get("alike", ())))
     error: OffpromptError = kind.__new__(kind)
     error.args = (detail,)
-    for name in HINTS:
-        vars(error)[name] = problem.get(name, EMPTY.get(name, ""))
+    vars(error).update({name: problem.get(name, empty) for name, empty in HINTS.items()})
+    vars(error)["status"] = 0  # a ModelError's own, which is the model's endpoint's
     return error
 
 

@@ -30,7 +30,9 @@ MAX_WAIT_S: Final = 5.0
 
 CONNECT_S: Final = 5.0
 CONNECTIONS: Final = 100
-BUSY: Final = (429, 503)
+BUSY: Final = (409, 429, 503)
+"""Asked again where the answer says when; 409: the write of that name is being done."""
+
 UNKNOWN_KEY: Final = 401
 OK: Final = 300
 
