@@ -14,7 +14,7 @@ from offprompt.mcp.answers import Answer, Pager, is_number
 from offprompt.mcp.words import DESCRIPTIONS, forgot_text, nothing_text, problem, remembered_text, saved_text
 from offprompt.protocols import Tokenizer
 from offprompt.recall.text import snippet
-from offprompt.records import Role
+from offprompt.records import Role, compact
 from offprompt.service.action_problems import NeedsError
 from offprompt.service.model_memory import SNIPPET_TOKENS, Known, ModelMemory
 from offprompt.service.tool_schemas import worded
@@ -153,8 +153,17 @@ class Tools:
 def renamed(arguments: Mapping[str, Any], tool: ToolDef) -> dict[str, Any]:
     """The arguments under our names.
 
-    Raises   UsageError if one is given twice.
+    Raises   UsageError if one is given twice, and for what no answer could repeat.
     """
+    try:
+        compact(arguments).encode()
+    except (ValueError, RecursionError) as exc:
+        why = (
+            "half a character (a lone surrogate)" if isinstance(exc, UnicodeEncodeError) else "no JSON that can be kept"
+        )
+        raise UsageError(
+            f"the arguments of {tool.name} hold {why}; send whole text, or JSON that is less deep"
+        ) from None
     given: dict[str, Any] = {}
     for key, value in arguments.items():
         name = key if key in tool.inputs["properties"] else ALIASES.get(key, key)
@@ -221,13 +230,14 @@ class _Call:
         before = int(cursor)
         found = self.memory.search(arguments.query)[before:]
         if not found:
-            return Answer(nothing_text(self.pager.language, searched=True), {"items": []})
+            return Answer(nothing_text(self.pager.language, searched=True, more=before > 0), {"items": []})
         return self.pager.listed(found, lambda number, _last: str(before + number))
 
     def _list(self, arguments: Listing) -> Answer:
         answer = self.pager.listed(short(self.memory.known(arguments.cursor)), lambda _number, last: last.name)
-        if not answer.data["items"] and not arguments.cursor:
-            return Answer(nothing_text(self.pager.language, searched=False), {"items": []})
+        if not answer.data["items"]:
+            more = bool(arguments.cursor)
+            return Answer(nothing_text(self.pager.language, searched=False, more=more), {"items": []})
         return answer
 
 

@@ -73,6 +73,7 @@ PROFILE_TITLE: Final[dict[Language, str]] = {"en": "What is known", "zh": "已�
 _WAYS: Final = {"slots": "forget one first", "writes a minute": "wait a minute"}
 _SHORTER: Final = "shorten it"
 _EMPTY: Final = ("nothing is stored", "没有任何记录")
+_NO_MORE: Final = ("that was all", "没有更多了")
 
 
 def saved_text(name: str, version: int, language: Language) -> str:
@@ -81,8 +82,8 @@ def saved_text(name: str, version: int, language: Language) -> str:
 
 
 def remembered_text(memory_id: str, outcome: str, why: str, language: Language) -> str:
-    """The receipt of a memory; outcome and why: as `Remembered` has them."""
-    text = f"saved {memory_id}" if language == "en" else f"已存 {memory_id}"
+    """The receipt of a memory, without an id while it waits; outcome and why: as `Remembered` has them."""
+    text = f"{'saved' if language == 'en' else '已存'} {memory_id}".rstrip()
     if outcome == "added" and not why:
         return text
     return f"{text} ({why or outcome})" if language == "en" else f"{text}（{why or outcome}）"
@@ -93,9 +94,11 @@ def forgot_text(name: str, language: Language) -> str:
     return receipt_text("forgot", language, name=name)
 
 
-def nothing_text(language: Language, *, searched: bool) -> str:
-    """The answer of a search or a list without a hit."""
-    return receipt_text("none", language) if searched else _EMPTY[language == "zh"]
+def nothing_text(language: Language, *, searched: bool, more: bool = False) -> str:
+    """The answer of a search or a list without a hit; more: behind a page that had some."""
+    if searched and not more:
+        return receipt_text("none", language)
+    return (_NO_MORE if more else _EMPTY)[language == "zh"]
 
 
 def problem(exc: OffpromptError, name: str, language: Language, *, versioned: bool = False) -> str:
