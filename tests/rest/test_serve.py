@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,13 +23,15 @@ LINE = b'{"messages": [{"role": "user", "content": "I moved to Shanghai in May."
 
 
 @contextmanager
-def upload(own: Process) -> Generator[socket.socket]:
+def upload(
+    own: Process, line: str = "POST /v1/import", kind: str = "application/octet-stream"
+) -> Generator[socket.socket]:
     """A request that runs until its body is sent to the end: that is up to the test."""
     parts = urlsplit(own.url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), WAIT_S) as sent:
         head = (
-            "POST /v1/import HTTP/1.1\r\nHost: localhost\r\nOffprompt-User: alice\r\n"
-            f"Authorization: {own.headers['Authorization']}\r\nContent-Type: application/octet-stream\r\n"
+            f"{line} HTTP/1.1\r\nHost: localhost\r\nOffprompt-User: alice\r\n"
+            f"Authorization: {own.headers['Authorization']}\r\nContent-Type: {kind}\r\n"
             "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
         )
         sent.sendall(head.encode())
@@ -93,6 +96,14 @@ def test_what_takes_too_long_is_broken_off(tmp_path: Path) -> None:
     with serving(tmp_path, "--stop", "0.1") as own, upload(own):
         assert own.end() == 0
         assert "stopped with 1 requests" in own.errors.read_text()
+
+
+def test_a_store_that_does_not_answer_does_not_keep_it(tmp_path: Path) -> None:
+    with serving(tmp_path, "--stop", "0.5") as own, closing(sqlite3.connect(tmp_path / "agent.db")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with upload(own, "PUT /v1/slots/city", "application/json") as sent:
+            sent.sendall(b'b\r\n{"value":1}\r\n0\r\n\r\n')
+            assert own.end() == 0
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
@@ -174,9 +185,9 @@ def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
     assert "--port" in said
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_store_that_is_away_is_said_so_once(workers: str) -> None:
-    code, said = failed("--url", "postgresql://u@127.0.0.1:1/x", "--workers", workers, "--log", "off")
+def test_a_store_that_is_away_is_said_so_once_though_there_are_workers() -> None:
+    # The store tries for five seconds.
+    code, said = failed("--url", "postgresql://u@127.0.0.1:1/x", "--workers", "2", "--log", "off")
     assert code == 5
     assert said.count("127.0.0.1:1") == 1
     assert "Traceback" not in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -51,6 +52,8 @@ class Served:
         with self.call.memory(create=True) as memory:
             check_shared(memory, self.workers)
             hosts = (self.host, self.bound.getsockname()[0])
+            # It takes a third of a second once; the first request need not wait for it.
+            threading.Thread(target=memory.parts.tokenizer.count, args=("",), daemon=True).start()
             app = make_app(memory, guard_for(memory, hosts, token=self.token, user=self.call.options.user))
             serving.run(app, self.bound, around=watched, stop_s=self.stop_s, parent=parent, on_started=started)
 

@@ -79,6 +79,8 @@ class Dispatch:
         self.running += 1
         try:
             reply = await self._replied(scope, receive)
+            if self.is_draining:
+                reply = replace(reply, headers={**reply.headers, "connection": "close"})
             scope["offprompt.problem"] = reply.code
             threads = self._streams if scope.get(IS_STREAM) else self._threads
             await send_reply(send, reply, is_head=scope["method"] == "HEAD", threads=threads)
@@ -110,7 +112,7 @@ class Dispatch:
             raise RequestError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "the server is stopping; ask again soon, or another one",
-                {"connection": "close", "retry-after": "1"},
+                {"retry-after": "1"},
             )
         headers = read_headers(scope["headers"])
         identity = NOBODY

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -30,6 +31,9 @@ MAX_HEADERS: Final = 100
 MAX_SPILLED_BYTES: Final = 64 * 1024 * 1024
 MAX_CONNECTIONS: Final = 4000
 CLOSING_S: Final = 2
+LATE_S: Final = 5.0
+"""Seconds beyond its limit, and what closes the store, after which a process that was told to stop is ended."""
+NOT_ENDED: Final = 1
 BACKLOG: Final = 1024
 FORCED: Final = 128
 
@@ -97,7 +101,7 @@ class Serving(uvicorn.Server):
             return  # Ctrl-C reaches all processes at once, and the parent tells this one to stop
         if self._stop_at is not None:
             os._exit(FORCED + sig)
-        self.stop()
+        self._end()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """As uvicorn's; then says that it listens."""
@@ -122,7 +126,14 @@ class Serving(uvicorn.Server):
     def _orphaned(self) -> None:
         if self._parent is not None:
             asyncio.get_running_loop().remove_reader(self._parent)
+        self._end()
+
+    def _end(self) -> None:
+        """Stop, and see to it that the process ends though a thread of it waits for a store that does not answer."""
         self.stop()
+        late = threading.Timer(self._stop_s + LATE_S, os._exit, (NOT_ENDED,))
+        late.daemon = True
+        late.start()
 
 
 class Connection(HttpToolsProtocol):
