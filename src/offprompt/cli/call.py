@@ -26,7 +26,8 @@ SCOPE, PANEL = "Whose memory", "Everywhere"
 Url = Annotated[
     str | None,
     typer.Option(
-        help="The store: a file, a URL, :memory:, or `memories=URL slots=URL vectors=URL`.", rich_help_panel=PANEL
+        help="The store: a file, a URL, a server's http://…, or `memories=URL slots=URL vectors=URL`.",
+        rich_help_panel=PANEL,
     ),
 ]
 User = Annotated[str | None, typer.Option(help="A user's memory.", rich_help_panel=SCOPE)]
@@ -81,7 +82,7 @@ class Call:
 
     def nothing_in(self, memory: Offprompt) -> str:
         """The answer of a list without entries: it says in which store there are none."""
-        return f"{self.say('nothing here')}: {memory.parts.url}"
+        return f"{self.say('nothing here')}: {memory.url}"
 
     @contextmanager
     def memory(self, *, create: bool = False) -> Generator[Offprompt]:

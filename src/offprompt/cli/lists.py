@@ -16,7 +16,6 @@ from offprompt.cli.render import moment, scope_json, table
 from offprompt.config import Settings, load_settings, setting_docs
 from offprompt.errors import UsageError
 from offprompt.records.holder import Holder
-from offprompt.service.holders import holders
 
 
 def sessions(call: Call) -> None:
@@ -49,9 +48,7 @@ def sessions(call: Call) -> None:
 def users(call: Call) -> None:
     """Whose slots, memories and sessions there are: users and agents of an app, by name."""
     with call.memory() as memory:
-        parts = memory.parts
-        found = holders(parts.slots, parts.memories.store, parts.sessions, parts.settings.app)
-        nothing = call.nothing_in(memory)
+        found, nothing = memory.users(), call.nothing_in(memory)
     heads = [call.say(head) for head in ("user", "agent", "slots held", "memories held", "sessions held")]
     rows = [[holder(call, one), one.scope.agent or "-", one.slots, one.memories, one.sessions] for one in found]
     document = [

@@ -244,6 +244,11 @@ class Offprompt:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    @property
+    def url(self) -> str:
+        """Where it is, as it was given, without passwords."""
+        return self.parts.url
+
     def scope(
         self,
         *,
@@ -265,7 +270,10 @@ class Offprompt:
         if user is None and agent is None and session is None and not shared:
             user = self._user
         scope = Scope(app or self.parts.settings.app, user, agent, session, shared)
-        actor = Actor(actor) if isinstance(actor, str) else actor
+        return self.bound(scope, Actor(actor) if isinstance(actor, str) else actor)
+
+    def bound(self, scope: Scope, actor: Actor = APPLICATION) -> BoundScope:
+        """A scope of this memory; see `scope`."""
         return BoundScope(self.parts, resolved(self.parts.memories.store, scope), actor)
 
     def alias(self, old: str, new: str, *, app: str | None = None, preview: bool = False, actor: str = "app") -> Joined:
