@@ -226,3 +226,30 @@ def test_events_say_which_key_did_it_for_whom(client: Clients, server: Running, 
         assert one.actor.startswith("key:")
         assert one.actor.endswith(f"for:{user}")
         assert "tea" not in str(one)
+
+
+def test_errors_are_plain_json_with_a_detail_wherever_they_arise(client: Clients, server: Running) -> None:
+    headers = {name: client().client.headers[name] for name in ("authorization",)}
+    wrong = {"authorization": "Token op_0_x"}
+    cases: list[tuple[str, str, dict[str, Any], int]] = [
+        ("GET", "/v1/ping/", {"headers": wrong}, 401),
+        ("GET", "/v1/memories/m_none/", {"headers": headers}, 404),
+        ("PUT", "/v1/memories/m_none/", {"headers": {**headers, "idempotency-key": "k"}, "json": {"text": "x"}}, 404),
+        ("PUT", "/v1/memories/m_none/", {"headers": {**headers, "idempotency-key": "k"}, "json": {"text": "x"}}, 404),
+        ("POST", "/v3/memories/", {"headers": headers, "json": {"filters": {"a": 1}}}, 400),
+        (
+            "POST",
+            "/v3/memories/",
+            {
+                "headers": headers,
+                "content": "{",
+            },
+            415,
+        ),
+        ("POST", "/v3/memories/?page=0", {"headers": headers, "json": {"filters": {"user_id": "a"}}}, 400),
+        ("DELETE", "/v2/entities/user/alice/", {"headers": headers}, 403),
+    ]
+    for method, path, given, status in cases:
+        answer = server.http.request(method, path, **given)
+        assert (answer.status_code, answer.headers["content-type"]) == (status, "application/json"), answer.text
+        assert answer.json()["detail"]

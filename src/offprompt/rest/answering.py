@@ -61,10 +61,10 @@ def rendered(call: Call, done: object) -> Reply:
     return Reply(status, {"content-type": JSON, **headers}, encode(answer.content))
 
 
-def refused(error: OffpromptError, *, is_conditional: bool = False) -> Reply:
+def refused(error: OffpromptError, *, is_conditional: bool = False, media_type: str = MEDIA_TYPE) -> Reply:
     """An error as a reply. is_conditional: the request says what it expects to be there."""
     problem, headers = problem_of(error, is_conditional=is_conditional)
-    return problem_reply(problem, headers)
+    return problem_reply(problem, {**headers, "content-type": media_type})
 
 
 def problem_reply(problem: Problem, headers: Mapping[str, str] | None = None) -> Reply:

@@ -28,6 +28,7 @@ from offprompt.rest.reading import (
     read_headers,
 )
 from offprompt.rest.router import Router
+from offprompt.service.access import check_role
 from offprompt.service.offprompt import Offprompt
 from offprompt.service.quick import quick_store
 
@@ -95,11 +96,11 @@ class Dispatch:
             return await self._answered(scope, receive)
         except OffpromptError as exc:
             is_conditional = any(name in CONDITIONS for name, _ in scope["headers"])
-            reply = refused(exc, is_conditional=is_conditional)
+            media_type = scope.get(PROBLEM_TYPE, MEDIA_TYPE)
+            return refused(exc, is_conditional=is_conditional, media_type=media_type)
         except Exception:
             LOG.exception("%s %s", scope["method"], scope.get("offprompt.endpoint", "?"))
-            reply = problem_reply(unexpected())
-        return replace(reply, headers={**reply.headers, "content-type": scope.get(PROBLEM_TYPE, MEDIA_TYPE)})
+            return problem_reply(unexpected(), {"content-type": scope.get(PROBLEM_TYPE, MEDIA_TYPE)})
 
     async def _answered(self, scope: AsgiScope, receive: Receive) -> Reply:
         method: str = scope["method"]
@@ -120,6 +121,7 @@ class Dispatch:
             asked = self._identify(method, headers, has_body=endpoint.body is not None)
             identity = asked if isinstance(asked, Identity) else await self._lanes.waited(asked)
             scope["offprompt.identity"] = identity
+            check_role(identity, endpoint.role)
         check_types(endpoint, headers)
         call = Call(self._memory, identity, endpoint, headers, path)
         if endpoint.query is not None:
@@ -130,7 +132,9 @@ class Dispatch:
             self._begin_stream(scope)
             call.body = StreamReader(receive, asyncio.get_running_loop()).read(endpoint.body)
             return await self._lanes.waited(lambda: rendered(call, endpoint.run(call)), threads=self._streams)
-        body = await read_body(receive, headers) if endpoint.body is not None else b""
+        body = b""
+        if endpoint.body is not None:
+            body = await read_body(receive, headers, max_bytes=endpoint.max_bytes)
         target = b"%b?%b" % (raw_path.encode("latin-1"), scope["query_string"])
         return await self._run(endpoint, lambda: self._done(call, target, body))
 

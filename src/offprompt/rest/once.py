@@ -76,7 +76,8 @@ class Once:
             try:
                 reply = make()
             except OffpromptError as exc:
-                reply = refused(exc, is_conditional=call.is_conditional)
+                media_type = call.endpoint.problem_type
+                reply = refused(exc, is_conditional=call.is_conditional, media_type=media_type)
                 if not _is_final(reply):
                     raise
             if isinstance(reply.body, bytes) and _is_final(reply):
