@@ -104,6 +104,7 @@ class SessionCalls:
             path_of("v1", "sessions", self._name, verb),
             body={**self._options, **({"underway": underway} if underway else {}), **body},
             headers=self._headers,
+            is_read=True,  # once more it changes nothing
         )
 
     def _get(self, *what: str, **query: Any) -> Request:

@@ -120,7 +120,12 @@ class LinesOf:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A body of any length and form: `call.body` is an iterable over its bytes as they come."""
+    """A body of any length and form: `call.body` is an iterable over its bytes as they come.
+
+    wait_s   seconds for which nothing of it may come.
+    """
+
+    wait_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +155,7 @@ class Endpoint:
     answer   the type of a JSON document; LinesOf: a stream of lines; None: text of the type that `media_type` says.
     problem_type  the media type of its errors, whose members are the same.
     is_versioned  its answers have a version, which If-Match and If-None-Match ask for.
+    max_bytes     of a JSON body.
     is_secret     its answer is shown once, and kept for no repetition.
     runs     `waited`: for as long as it takes. `quick`: it reads or changes a slot or so, and may be begun twice: on a
              store that answers in microseconds it gets no thread of its own. `here`: it asks no store.
@@ -172,6 +178,7 @@ class Endpoint:
     problem_type: str = "application/problem+json"
     is_versioned: bool = False
     is_secret: bool = False
+    max_bytes: int = 8 * 1024 * 1024
     runs: Literal["waited", "quick", "here"] = "waited"
 
     @property

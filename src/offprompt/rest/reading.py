@@ -102,9 +102,7 @@ class QueryReader:
         Raises   RequestError if it does not fit, or names one twice that stands once.
         """
         try:
-            pairs = parse_qsl(
-                query.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query), errors="strict"
-            )
+            pairs = _pairs(query.decode("ascii"))
         except ValueError as exc:
             raise RequestError(HTTPStatus.BAD_REQUEST, "the query is not percent-encoded UTF-8; encode it so") from exc
         given: dict[str, Any] = {}
@@ -119,6 +117,19 @@ class QueryReader:
             return msgspec.convert(given, self._shape, strict=False)
         except msgspec.ValidationError as exc:
             raise RequestError(HTTPStatus.BAD_REQUEST, f"the query does not fit: {exc}; see /openapi.json") from exc
+
+
+def _pairs(query: str) -> list[tuple[str, str]]:
+    """The names and values of a query. Raises ValueError."""
+    if "%" not in query and "+" not in query:
+        found = [one.split("=", 1) for one in query.split("&")]
+        if all(map(_is_pair, found)):
+            return [(name, value) for name, value in found]
+    return parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), errors="strict")
+
+
+def _is_pair(parts: list[str]) -> bool:
+    return len(parts) == 2
 
 
 class BodyReader:
@@ -178,26 +189,26 @@ def _too_deep(what: str) -> RequestError:
     )
 
 
-async def read_body(receive: Receive, headers: Headers) -> bytes:
+async def read_body(receive: Receive, headers: Headers, *, max_bytes: int = MAX_BODY_BYTES) -> bytes:
     """The request's body.
 
-    Raises   RequestError 413 above MAX_BODY_BYTES, as soon as it is known; 408 if it does not come.
+    Raises   RequestError 413 above `max_bytes`, as soon as it is known; 408 if it does not come.
     """
-    if int(headers.get("content-length", "0")) > MAX_BODY_BYTES:
-        raise _too_large()
+    if int(headers.get("content-length", "0")) > max_bytes:
+        raise _too_large(max_bytes)
     parts, size = list[bytes](), 0
     try:
         async with asyncio.timeout(BODY_S):
             while True:
                 part, has_more = await _part(receive)
                 size += len(part)
-                if size > MAX_BODY_BYTES:
-                    raise _too_large()
+                if size > max_bytes:
+                    raise _too_large(max_bytes)
                 parts.append(part)
                 if not has_more:
                     return b"".join(parts)
     except TimeoutError as exc:
-        raise _too_slow() from exc
+        raise _too_slow(BODY_S) from exc
 
 
 class StreamReader:
@@ -208,19 +219,19 @@ class StreamReader:
 
     def read(self, body: LinesOf | Pieces) -> Iterator[Any]:
         """What the body consists of: its lines, or its bytes."""
-        return self.pieces() if isinstance(body, Pieces) else self.lines(body.kind)
+        return self.pieces(body.wait_s) if isinstance(body, Pieces) else self.lines(body.kind)
 
-    def pieces(self) -> Iterator[bytes]:
+    def pieces(self, wait_s: float = BODY_S) -> Iterator[bytes]:
         """The bytes as they come.
 
-        Raises   RequestError 408 if nothing comes for BODY_S seconds, 400 if the client is gone.
+        Raises   RequestError 408 if nothing comes for `wait_s` seconds, 400 if the client is gone.
         """
         has_more = True
         while has_more:
             try:
-                piece, has_more = asyncio.run_coroutine_threadsafe(self._next(), self._loop).result()
+                piece, has_more = asyncio.run_coroutine_threadsafe(self._next(wait_s), self._loop).result()
             except TimeoutError as exc:
-                raise _too_slow() from exc
+                raise _too_slow(wait_s) from exc
             if piece:
                 yield piece
 
@@ -242,8 +253,8 @@ class StreamReader:
                     HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"line {number + 1} has more than {MAX_LINE_BYTES:,} bytes"
                 )
 
-    async def _next(self) -> tuple[bytes, bool]:
-        async with asyncio.timeout(BODY_S):
+    async def _next(self, wait_s: float) -> tuple[bytes, bool]:
+        async with asyncio.timeout(wait_s):
             return await _part(self._receive)
 
 
@@ -255,16 +266,16 @@ async def _part(receive: Receive) -> tuple[bytes, bool]:
     return message.get("body", b""), message.get("more_body", False)
 
 
-def _too_large() -> RequestError:
+def _too_large(max_bytes: int) -> RequestError:
     return RequestError(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"the body has more than {MAX_BODY_BYTES:,} bytes; send less at once, or import it as lines",
+        f"the body has more than {max_bytes:,} bytes; send less at once, or import it as lines",
     )
 
 
-def _too_slow() -> RequestError:
+def _too_slow(wait_s: float) -> RequestError:
     return RequestError(
         HTTPStatus.REQUEST_TIMEOUT,
-        f"the body did not come within {BODY_S:g} s; send it at once",
+        f"the body did not come within {wait_s:g} s; send it at once",
         {"connection": "close"},
     )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from offprompt.records import JournalEntry, LedgerEntry, Reply
+from offprompt.rest.cursors import MAX_PAGE
 from offprompt.rest.endpoint import Shape
+from offprompt.rest.problems import Problem
 from offprompt.wire.options import Capture, Derive, HistoryPolicy, Mode, Underway
 from offprompt.wire.shapes import Wire
-
-MAX_PAGE: Final = 1000
 
 
 class SessionShape(Shape, kw_only=True, frozen=True):
@@ -115,6 +115,16 @@ class Absorbed(Struct, omit_defaults=True):
     underway: Underway
     entry: LedgerEntry | None = None
     looked: LookedUp | None = None
+
+
+class Piece(Struct, omit_defaults=True):
+    """One line of a streamed reply: a chunk for the reader, in the provider's own form; behind them the whole, or why
+    there is none.
+    """
+
+    chunk: Any = None
+    absorbed: Absorbed | None = None
+    problem: Problem | None = None
 
 
 class Handles(Struct):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from http import HTTPStatus
 from typing import Any, Final
 
-from offprompt.errors import NotFoundError, UsageError
-from offprompt.records import MEMORY_ACTIONS, SessionRecord, as_dict, as_list
-from offprompt.rest.endpoint import Call, Endpoint, Example, Method
+import msgspec
+
+from offprompt.errors import NotFoundError, OffpromptError, UsageError
+from offprompt.records import MEMORY_ACTIONS, JournalEntry, LedgerEntry, SessionRecord, as_dict, as_list
+from offprompt.rest.cursors import page_of
+from offprompt.rest.endpoint import Call, Endpoint, Example, Lines, LinesOf, Method, Pieces
+from offprompt.rest.problems import RequestError, problem_of
 from offprompt.rest.session_shapes import (
     Absorb,
     Absorbed,
@@ -22,6 +27,7 @@ from offprompt.rest.session_shapes import (
     Messages,
     Opened,
     Page,
+    Piece,
     Prepare,
     Prepared,
     Resolve,
@@ -37,6 +43,17 @@ from offprompt.wire.shapes import Wire
 from offprompt.wire.streamed import Lookups
 
 TAG: Final = "sessions"
+MAX_CONVERSATION_BYTES: Final = 32 * 1024 * 1024
+"""Of a prepare or absorb: pictures among the messages are as large as providers take them."""
+
+STREAM_WAIT_S: Final = 600.0
+"""A model that thinks may say nothing for so long."""
+
+MAX_STREAM_BYTES: Final = 64 * 1024 * 1024
+EVENT_FIELDS: Final = (b"", b"event", b"id", b"retry")
+"""Lines of an event stream that carry no data."""
+
+FIRST_LINE: Final = 'the first line is not JSON; send how the session is opened, such as {"model": "gpt-4o-mini"}'
 SESSION: Final = {"id": "s1"}
 
 
@@ -82,6 +99,66 @@ def absorb(call: Call) -> Absorbed:
     reader = session.stream_reader()
     reply, lookups = reader.absorb(body.reply)
     return Absorbed(reply, session.underway, session.last_entry, looked_up(body.reply, lookups, reader.wire))
+
+
+def absorb_stream(call: Call) -> Lines:
+    """Each chunk is answered as soon as its handles are resolved, without memory calls; the last line is the whole.
+
+    The first line sent is how the session is opened, as for absorb; then come the provider's chunks, a line each, as
+    JSON or as the lines of its event stream (`data: …`), which can be passed on unread. A stream that ends early is
+    absorbed as cut. A client that does not read while it sends gets the same lines, later.
+    """
+    lines = _lines(call.body)
+    try:
+        given = msgspec.json.decode(next(lines, b""), type=Opened)
+    except msgspec.ValidationError as exc:
+        raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, f"the first line does not fit: {exc}") from exc
+    except msgspec.DecodeError as exc:
+        raise RequestError(HTTPStatus.BAD_REQUEST, FIRST_LINE) from exc
+    return Lines(_pieces(opened(call, given), lines), is_live=True)
+
+
+def _pieces(session: Session, lines: Iterator[bytes]) -> Iterator[Piece]:
+    stream = session.absorb_stream(_chunks(lines))
+    try:
+        for chunk in stream:
+            yield Piece(chunk)
+    except OffpromptError as exc:
+        yield Piece(problem=problem_of(exc)[0])
+        return
+    yield Piece(absorbed=Absorbed(stream.reply, session.underway, session.last_entry))
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of a body.
+
+    Raises   RequestError 413 for more than a reply may be.
+    """
+    rest, size = b"", 0
+    for piece in pieces:
+        size += len(piece)
+        if size > MAX_STREAM_BYTES:
+            raise RequestError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"the stream has more than {MAX_STREAM_BYTES:,} bytes; what came before is absorbed as cut",
+            )
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+    yield rest
+
+
+def _chunks(lines: Iterator[bytes]) -> Iterator[Any]:
+    """The chunks in lines of JSON, or of an event stream."""
+    for line in lines:
+        name, colon, data = line.strip().partition(b":")
+        if colon and name in EVENT_FIELDS:
+            continue
+        text = data.strip() if colon and name == b"data" else line.strip()
+        if text and text != b"[DONE]":
+            try:
+                yield msgspec.json.decode(text)
+            except msgspec.DecodeError as exc:
+                raise UsageError(f"a line of {len(line):,} bytes is no JSON; send the provider's chunks") from exc
 
 
 def looked_up(reply: dict[str, Any], lookups: Lookups, wire: Wire) -> LookedUp:
@@ -162,26 +239,16 @@ def messages(call: Call) -> Messages:
 
 def journal(call: Call) -> JournalPage:
     """Also the messages that left the prompt."""
-    entries = stored(call).journal()
-    page, cursor = _page([(entry.seq, entry) for entry in entries], call.query)
-    return JournalPage(page, cursor)
+    return JournalPage(*page_of(stored(call).journal(), _place, cursor=call.query.cursor, limit=call.query.limit))
 
 
 def ledger(call: Call) -> LedgerPage:
     """The newest request joins it when its reply is absorbed."""
-    entries = stored(call).ledger()
-    page, cursor = _page([(entry.seq, entry) for entry in entries], call.query)
-    return LedgerPage(page, cursor)
+    return LedgerPage(*page_of(stored(call).ledger(), _place, cursor=call.query.cursor, limit=call.query.limit))
 
 
-def _page(entries: list[tuple[int, Any]], query: Page) -> tuple[list[Any], str]:
-    """The entries behind the cursor, and the cursor behind them."""
-    if query.cursor and not (query.cursor.isascii() and query.cursor.isdigit()):
-        raise UsageError(f"cursor={query.cursor[:40]!r}: pass what the page before says")
-    after = int(query.cursor or 0)
-    left = [(seq, entry) for seq, entry in entries if seq > after]
-    page = left[: query.limit]
-    return [entry for _, entry in page], str(page[-1][0]) if len(left) > len(page) else ""
+def _place(entry: JournalEntry | LedgerEntry) -> tuple[str]:
+    return (f"{entry.seq:012}",)
 
 
 def trace(call: Call) -> Trace:
@@ -201,11 +268,18 @@ def remove(call: Call) -> Counts:
 
 
 def _endpoint(method: Method, path: str, run: Callable[[Call], object], summary: str, **given: Any) -> Endpoint:
-    return Endpoint(method, f"/v1/sessions/{{id}}{path}", f"session_{run.__name__}", run, summary, TAG, **given)
+    """What is asked once more is answered from the session itself: no answer is kept for that."""
+    name = f"session_{run.__name__}"
+    return Endpoint(method, f"/v1/sessions/{{id}}{path}", name, run, summary, TAG, is_secret=True, **given)
 
 
 ASKED: Final = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Hello"}]}
 SAID: Final = {"choices": [{"message": {"role": "assistant", "content": "Hello!"}, "finish_reason": "stop"}]}
+STREAMED: Final = """{"model": "gpt-4o-mini"}
+data: {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hel"}}]}
+data: {"choices": [{"index": 0, "delta": {"content": "lo!"}, "finish_reason": "stop"}]}
+data: [DONE]
+"""
 AFTER: Final = Example(path=SESSION, before=("session_prepare", "session_absorb"))
 
 ENDPOINTS: Final = (
@@ -216,6 +290,7 @@ ENDPOINTS: Final = (
         "Prepare the next request to the model.",
         role="write",
         body=Prepare,
+        max_bytes=MAX_CONVERSATION_BYTES,
         answer=Prepared,
         example=Example(body=ASKED, path=SESSION),
     ),
@@ -226,12 +301,23 @@ ENDPOINTS: Final = (
         "Read the model's reply.",
         role="write",
         body=Absorb,
+        max_bytes=MAX_CONVERSATION_BYTES,
         answer=Absorbed,
         example=Example(
             body={"model": "gpt-4o-mini", "reply": SAID, "underway": {"asked": 1}},
             path=SESSION,
             before=("session_prepare",),
         ),
+    ),
+    _endpoint(
+        "POST",
+        "/absorb-stream",
+        absorb_stream,
+        "Read the model's reply while it comes.",
+        role="write",
+        body=Pieces(STREAM_WAIT_S),
+        answer=LinesOf(Piece),
+        example=Example(content=STREAMED, path=SESSION, before=("session_prepare",)),
     ),
     _endpoint(
         "POST",

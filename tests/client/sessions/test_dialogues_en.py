@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.client.borrowed import borrowed
 from tests.service import test_dialogues_en
 
+pytestmark = pytest.mark.long
 globals().update(borrowed(test_dialogues_en))
