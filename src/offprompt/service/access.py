@@ -56,12 +56,17 @@ def check_app(identity: Identity, app: str | None = None, *, role: Role) -> str:
 
     Raises   ForbiddenError if another one is named, or for a role that the identity lacks.
     """
+    check_role(identity, role)
     if app is not None and clean_id("app", app) != identity.app:
         _forbid(f"the key is of another app than {app!r}; leave Offprompt-App out, or use a key of that app")
+    return identity.app
+
+
+def check_role(identity: Identity, role: Role) -> None:
+    """Raises ForbiddenError for a role that the identity lacks."""
     if not identity.may(role):
         has = ", ".join(sorted(identity.roles)) or "none"
         _forbid(f"this needs the role {role!r}, and the key has {has}; use a key that was made with --role {role}")
-    return identity.app
 
 
 def check_whole_app(identity: Identity, app: str | None = None, *, role: Role) -> str:

@@ -14,7 +14,7 @@ from offprompt.compat.mem0.finding import categories_of, found_by, narrowed
 from offprompt.compat.mem0.marks import MARKS, checked_metadata, marks_of, with_marks
 from offprompt.compat.mem0.reach import Reach
 from offprompt.errors import ConflictError, UsageError
-from offprompt.records import DEFAULT, Memory, MemoryState, Remembered, as_list
+from offprompt.records import DEFAULT, Memory, MemoryState, Remembered, Role, as_list
 from offprompt.records.values import moment
 
 PAGE_SIZE: Final = 100
@@ -126,9 +126,11 @@ class Records:
             if (since is None or row.happened_at >= since) and (until is None or row.happened_at <= until)
         ]
 
-    def _rows(self, wanted: Wanted, *, states: tuple[MemoryState, ...], expired: bool = False) -> list[Memory]:
+    def _rows(
+        self, wanted: Wanted, *, states: tuple[MemoryState, ...], expired: bool = False, role: Role = "read"
+    ) -> list[Memory]:
         found: dict[str, Memory] = {}
-        for root in self.reach.roots(wanted.bounds):
+        for root in self.reach.roots(wanted.bounds, role):
             for over in (False, True) if expired else (False,):
                 rows = self.reach.listed(root, states=states, expired=over)
                 found |= {row.memory_id: row for row in rows if wanted.fits(row)}
@@ -184,8 +186,7 @@ class Records:
         filters  ids, or a tree. Raises UsageError for a branch without an id: that is what `reset` is for.
         """
         wanted = self.reach.wanted(filters)
-        self.reach.roots(wanted.bounds, "write")
-        rows = self._rows(wanted, states=("live", "superseded", "archived"))
+        rows = self._rows(wanted, states=("live", "superseded", "archived"), role="write")
         self.reach.check_shared(rows, "write")
         count = self.reach.memories.forget(*(row.memory_id for row in rows), actor=self._actor) if rows else 0
         event = self._event("DELETE", deleted=count)
