@@ -40,6 +40,15 @@ class TestServer(FaceSuite):
             yield memory
 
 
+class TestServerOnSqlite(FaceSuite):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def opened(cls, clock: MovedClock, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Offprompt]:
+        file = tmp_path_factory.mktemp("face") / "agent.db"
+        with running(str(file), clock=clock, embedder="none") as server, offprompt.open(server.url) as memory:
+            yield memory
+
+
 class TestAsyncClient(FaceSuite):
     @pytest.fixture(scope="class")
     @classmethod
