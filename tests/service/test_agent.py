@@ -414,3 +414,10 @@ def test_misuse_is_said(memory: Offprompt) -> None:
     for make, why in wrong:
         with pytest.raises(UsageError, match=why):
             make()
+
+
+def test_an_agent_of_the_default_user_has_memories_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OFFPROMPT_USER", "alice")
+    with offprompt.open(":memory:") as opened:
+        scope = Agent(opened, StandInModel(Played()), name="helper").session().scope
+    assert (scope.user, scope.agent, scope.session) == ("alice", "helper", "main")

@@ -173,13 +173,15 @@ class Agent:
         ends = time.monotonic() + self._limits.timeout_s
         return AgentTurn(talk, text, self._request, self._limits.rounds, ends)
 
+    def _scope(self, user: str | None) -> BoundScope:
+        """Whose memory. Raises ScopeError without a user: it says how to give one."""
+        memory: Any = self._memory  # told apart by what they can do: those of a server are of other classes
+        if hasattr(memory, "narrow"):
+            return memory.narrow(user=user, agent=self._name)
+        return (memory.scope() if user is None else memory.scope(user=user)).narrow(agent=self._name)
+
     def _talk(self, user: str | None, session: str) -> Talk:
-        if isinstance(self._memory, Offprompt):
-            scope = self._memory.scope(user=user, agent=self._name)
-            if user is None and scope.scope.user is None:
-                scope = self._memory.scope()  # says that a user is missing, and how to give one
-        else:
-            scope = self._memory.narrow(user=user, agent=self._name)
+        scope = self._scope(user)
         key = scope.scope.narrow(session=session)
         # The window may be asked of the endpoint; nobody else waits for that.
         options: dict[str, Any] = {"context_tokens": self._model.context_tokens or None, **self._options}
