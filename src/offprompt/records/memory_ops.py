@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from offprompt.records.event import Event
 from offprompt.records.memory import Added, Indexed, IndexPage, Memory, MemoryQuery, MemoryVersion
+from offprompt.records.ops import Measured
 from offprompt.records.scope import Scope
 from offprompt.records.slot import DEFAULT, Default, Trust
 from offprompt.records.vectors import WaitingVector
@@ -198,6 +199,13 @@ class MemoryScopes(MemoryOp[list[tuple[Scope, int]]]):
     """The exact scopes of a subtree (None: all) that hold memories, not expired or hidden, and how many, by key."""
 
     scope: Scope | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureMemories(MemoryOp[Measured]):
+    """The memories of an app, not expired or hidden, and the bytes of their records as they are stored."""
+
+    app: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,6 +164,21 @@ class EraseSlots(SlotOp[int]):
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """How much an app has of something: how many, and their bytes."""
+
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureSlots(SlotOp[Measured]):
+    """The live slots of an app, and the bytes of their current values."""
+
+    app: str
+
+
+@dataclass(frozen=True, slots=True)
 class SweepSlots(SlotOp[int]):
     """Remove what expired, and what was hidden longer than the undo time; returns how many. All scopes, or one app."""
 

@@ -23,6 +23,8 @@ from offprompt.records import (
     LoadMemories,
     LogMemoryEvents,
     MarkExtracted,
+    Measured,
+    MeasureMemories,
     Memory,
     MemoryHistory,
     MemoryOp,
@@ -55,6 +57,7 @@ READ_OPS: Final = (
     ScopeRevisions,
     Unindexed,
     MemoryScopes,
+    MeasureMemories,
     UserOf,
     AliasesOf,
     WaitingVectors,
@@ -126,6 +129,10 @@ def _history(table: MemoryTable, op: MemoryHistory, now: float) -> list[MemoryVe
     return versions
 
 
+def _measure(table: MemoryTable, op: MeasureMemories, now: float) -> Measured:
+    return table.measure(op.app, now)
+
+
 def _page(table: MemoryTable, op: LoadIndex, now: float) -> IndexPage:
     revision, whole_before = table.revision(op.scope)
     whole = op.after < whole_before or op.after > revision or op.after == 0
@@ -138,6 +145,7 @@ def _page(table: MemoryTable, op: LoadIndex, now: float) -> IndexPage:
 
 _BY_TYPE: Final[Mapping[type, Callable[[MemoryTable, Any, float], Any]]] = {
     LoadMemories: _pairs,
+    MeasureMemories: _measure,
     AddMemory: writes.add,
     UpdateMemory: writes.update,
     ForgetMemories: writes.forget,

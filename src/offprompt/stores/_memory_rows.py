@@ -7,8 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from offprompt.records import Event, Indexed, Memory, MemoryQuery, MemoryVersion, Scope, SweepMemories, Unindexed
+from offprompt.records import (
+    Event,
+    Indexed,
+    Measured,
+    Memory,
+    MemoryQuery,
+    MemoryVersion,
+    Scope,
+    SweepMemories,
+    Unindexed,
+)
 from offprompt.stores import _memory_rules as rules
+from offprompt.stores._rows import memory_values
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -152,6 +163,11 @@ class MemoryRows:
             if inside and row.state != "forgotten" and not rules.is_over(row, now):
                 counts[row.scope.key] = counts.get(row.scope.key, 0) + 1
         return [(Scope.from_key(key), counts[key]) for key in sorted(counts)]
+
+    def measure(self, app: str, now: float) -> Measured:
+        rows = [row for row in self.memories.values() if row.scope.app == app]
+        there = [row for row in rows if row.state != "forgotten" and not rules.is_over(row, now)]
+        return Measured(len(there), sum(len(str(memory_values(row)[-1]).encode()) for row in there))
 
     def over(self, op: SweepMemories, now: float) -> list[Memory]:
         latest: dict[tuple[str, str | None], float] = {}

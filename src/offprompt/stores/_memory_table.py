@@ -6,7 +6,17 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from offprompt.records import Event, Indexed, Memory, MemoryQuery, MemoryVersion, Scope, SweepMemories, Unindexed
+from offprompt.records import (
+    Event,
+    Indexed,
+    Measured,
+    Memory,
+    MemoryQuery,
+    MemoryVersion,
+    Scope,
+    SweepMemories,
+    Unindexed,
+)
 from offprompt.stores._values import storable
 
 
@@ -107,6 +117,10 @@ class MemoryTable(Protocol):
 
     def scopes(self, scope: Scope | None, now: float) -> list[tuple[Scope, int]]:
         """See MemoryScopes."""
+        ...
+
+    def measure(self, app: str, now: float) -> Measured:
+        """See MeasureMemories."""
         ...
 
     def over(self, op: SweepMemories, now: float) -> list[Memory]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from offprompt.records import (
     Event,
     Indexed,
+    Measured,
     Memory,
     MemoryOp,
     MemoryQuery,
@@ -269,6 +270,14 @@ class PgMemories:
             (*given, now),
         )
         return [(Scope.from_key((row[0], row[1], row[2], row[3])), row[4]) for row in rows]
+
+    def measure(self, app: str, now: float) -> Measured:
+        row = self._db.row(
+            "SELECT count(*), coalesce(sum(octet_length(record)), 0)::bigint FROM memories m "
+            f"WHERE app = %s AND {ALIVE} AND state <> 'forgotten'",
+            (app, now),
+        )
+        return Measured(*row) if row is not None else Measured(0, 0)
 
     def over(self, op: SweepMemories, now: float) -> list[Memory]:
         due = ["expires_at <= %s", "(state = 'forgotten' AND state_at <= %s)"]

@@ -13,6 +13,7 @@ from offprompt.records import (
     ForgetSlot,
     GetSlot,
     GuardSlot,
+    Measured,
     PutSlot,
     RestoreSlot,
     Scope,
@@ -135,6 +136,14 @@ class PgSlots:
             (*scope.key, now, RULES),
         )
         return row[0] if row is not None else 0
+
+    def measure(self, app: str, now: float) -> Measured:
+        row = self._db.row(
+            f"SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM slots JOIN versions USING ({PLACE}, folded, "
+            "version) WHERE app = %s AND forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > %s)",
+            (app, now),
+        )
+        return Measured(*row) if row is not None else Measured(0, 0)
 
     def rows(self, scope: Scope, *, subtree: bool) -> list[Slot]:
         where, given = in_subtree(scope) if subtree else (THE_SCOPE, list(scope.key))

@@ -13,6 +13,7 @@ from offprompt.records import (
     GuardSlot,
     ListSecrets,
     ListSlots,
+    Measured,
     PutSlot,
     RestoreSlot,
     Scope,
@@ -73,6 +74,10 @@ class RedisTable:
 
     def count_live(self, scope: Scope, now: float) -> int:
         return sum(rules.is_live(slot, now) and slot.actor != RULES for slot in self.rows(scope, subtree=False))
+
+    def measure(self, app: str, now: float) -> Measured:
+        live = [slot for slot in self.rows(Scope(app, shared=True), subtree=True) if rules.is_live(slot, now)]
+        return Measured(len(live), sum(slot.bytes for slot in live))
 
     def rows(self, scope: Scope, *, subtree: bool) -> list[Slot]:
         slots = [(place[0], self._step.kept(place)) for place in self._step.places(scope, subtree=subtree)]

@@ -18,6 +18,8 @@ from offprompt.records import (
     ListSecrets,
     ListSlots,
     LogEvents,
+    Measured,
+    MeasureSlots,
     Moved,
     MoveSlots,
     PutSlot,
@@ -35,7 +37,7 @@ from offprompt.stores import _rules as rules
 from offprompt.stores._guards import plan_guard
 from offprompt.stores._values import storable
 
-READ_OPS: Final = (GetSlot, ListSlots, ListSecrets, SlotHistory)
+READ_OPS: Final = (GetSlot, ListSlots, ListSecrets, SlotHistory, MeasureSlots)
 """Ops that a read transaction can serve; uses and slides that they leave are the table's to keep."""
 
 
@@ -56,6 +58,10 @@ class SlotTable(Protocol):
 
     def count_live(self, scope: Scope, now: float) -> int:
         """The live slots of exactly that scope, but for those that rules wrote."""
+        ...
+
+    def measure(self, app: str, now: float) -> Measured:
+        """See MeasureSlots."""
         ...
 
     def rows(self, scope: Scope, *, subtree: bool) -> list[Slot]:
@@ -118,6 +124,8 @@ def _run(table: SlotTable, op: SlotOp[Any], now: float) -> Any:
             return _list(table, op.query, now)
         case ListSecrets():
             return _secrets(table, op)
+        case MeasureSlots():
+            return table.measure(op.app, now)
         case LogEvents():
             return table.log(op.events)
         case _:

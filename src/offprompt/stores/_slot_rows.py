@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeAlias
 
-from offprompt.records import RULES, Event, Scope, Slot, SlotVersion, fold_name
+from offprompt.records import RULES, Event, Measured, Scope, Slot, SlotVersion, fold_name
 from offprompt.stores import _rules as rules
 
 Key: TypeAlias = tuple[str, str, str, str]
@@ -58,6 +58,10 @@ class SlotRows:
     def count_live(self, scope: Scope, now: float) -> int:
         slots = [row.slot for row in self.scopes.get(scope.key, {}).values()]
         return sum(rules.is_live(slot, now) and slot.actor != RULES for slot in slots)
+
+    def measure(self, app: str, now: float) -> Measured:
+        live = [slot for slot in self.rows(Scope(app, shared=True), subtree=True) if rules.is_live(slot, now)]
+        return Measured(len(live), sum(slot.bytes for slot in live))
 
     def rows(self, scope: Scope, *, subtree: bool) -> list[Slot]:
         if not subtree:

@@ -8,7 +8,17 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
-from offprompt.records import Event, Indexed, Memory, MemoryQuery, MemoryVersion, Scope, SweepMemories, Unindexed
+from offprompt.records import (
+    Event,
+    Indexed,
+    Measured,
+    Memory,
+    MemoryQuery,
+    MemoryVersion,
+    Scope,
+    SweepMemories,
+    Unindexed,
+)
 from offprompt.stores._blobs import decode, encode
 from offprompt.stores._rows import memory_of, memory_values
 from offprompt.stores._sqlite_rows import THE_SCOPE, in_subtree
@@ -200,6 +210,14 @@ class SqliteMemories:
             (*given, now),
         )
         return [(Scope.from_key((row[0], row[1], row[2], row[3])), row[4]) for row in rows]
+
+    def measure(self, app: str, now: float) -> Measured:
+        row = self._sql(
+            "SELECT count(*), coalesce(sum(length(CAST(record AS BLOB))), 0) FROM memories m "
+            f"WHERE app = ? AND {ALIVE} AND state <> 'forgotten'",
+            (app, now),
+        ).fetchone()
+        return Measured(*row)
 
     def over(self, op: SweepMemories, now: float) -> list[Memory]:
         due = ["expires_at <= ?", "(state = 'forgotten' AND state_at <= ?)"]

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Final
 
-from offprompt.records import RULES, Event, Scope, Slot, SlotVersion, fold_name
+from offprompt.records import RULES, Event, Measured, Scope, Slot, SlotVersion, fold_name
 from offprompt.stores import _rules as rules
 from offprompt.stores._rows import (
     allow_text,
@@ -71,6 +71,13 @@ class SqliteTable:
             + " AND forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > ?) AND actor <> ?",
             (*scope.key, now, RULES),
         ).fetchone()[0]
+
+    def measure(self, app: str, now: float) -> Measured:
+        sql = (
+            "SELECT count(*), coalesce(sum(bytes), 0) FROM slots JOIN versions USING (app, user, agent, session, "
+            "folded, version) WHERE app = ? AND forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
+        )
+        return Measured(*self._sql(sql, (app, now)).fetchone())
 
     def rows(self, scope: Scope, *, subtree: bool) -> list[Slot]:
         if subtree:

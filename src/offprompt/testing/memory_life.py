@@ -15,6 +15,8 @@ from offprompt.records import (
     Event,
     IndexMemories,
     LogMemoryEvents,
+    Measured,
+    MeasureMemories,
     MemoryScopes,
     Scope,
     ScopeRevisions,
@@ -275,6 +277,18 @@ class MemoryLife(Suite):
         forget(store, found(store)[0].memory_id)
         assert apply(store, MemoryScopes()) == [(ALICE, 1), (agent, 1), (other, 1)]
         assert apply(store, MemoryScopes(ALICE)) == [(ALICE, 1), (agent, 1)]
+
+    def test_what_an_app_has_is_measured(self, store: MemoryStore) -> None:
+        assert apply(store, MeasureMemories("default")) == Measured(0, 0)
+        add(store, "one", ALICE)
+        first = apply(store, MeasureMemories("default"))
+        assert (first.count, first.bytes > 100) == (1, True)
+        add(store, "一" * 1000, ALICE.narrow(agent="x"))
+        add(store, "elsewhere", Scope("other", user="u"))
+        both = apply(store, MeasureMemories("default"))
+        assert (both.count, both.bytes - first.bytes > 3000) == (2, True)
+        forget(store, found(store)[0].memory_id)
+        assert apply(store, MeasureMemories("default")).count == 1
 
     def test_each_change_leaves_one_event_without_a_text(self, store: Any, clock: MovedClock) -> None:
         memory = added(store, "canary", actor="bob")

@@ -8,7 +8,17 @@ import pytest
 
 from offprompt.errors import ConflictError, LimitError, NotFoundError
 from offprompt.protocols import SlotStore, run
-from offprompt.records import EraseSlots, GetSlot, ListSecrets, Scope, Slot, SlotLimits, SlotQuery
+from offprompt.records import (
+    EraseSlots,
+    GetSlot,
+    ListSecrets,
+    Measured,
+    MeasureSlots,
+    Scope,
+    Slot,
+    SlotLimits,
+    SlotQuery,
+)
 from offprompt.testing.clock import MovedClock
 from offprompt.testing.kit import (
     ALICE,
@@ -176,6 +186,20 @@ class SlotLife(Suite):
             restore(store, "v", limits=limits)
         forget(store, "w")
         assert restore(store, "v", limits=limits).value == "a"
+
+    def test_what_an_app_has_is_measured(self, store: SlotStore, clock: MovedClock) -> None:
+        assert run(store, MeasureSlots("default")) == Measured(0, 0)
+        put(store, "城市", "上海")
+        put(store, "城市", "北京市")
+        put(store, "v", "abc", BOB.narrow(agent="x", session="s"), ttl_s=60)
+        put(store, "v", "ab", Scope(shared=True), actor="rules")
+        put(store, "hidden", "abcdef")
+        forget(store, "hidden")
+        put(store, "v", "a" * 100, Scope("other", user="u"))
+        assert run(store, MeasureSlots("default")) == Measured(3, 14)
+        clock.move(60)
+        assert run(store, MeasureSlots("default")) == Measured(2, 11)
+        assert run(store, MeasureSlots("other")) == Measured(1, 100)
 
     def test_what_rules_write_does_not_count_among_the_slots(self, store: SlotStore) -> None:
         limits = SlotLimits(max_slots=1)
