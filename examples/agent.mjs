@@ -3,7 +3,10 @@
 
 const { OFFPROMPT_URL = "http://127.0.0.1:7333", OPENAI_BASE_URL = "https://api.openai.com/v1" } = process.env;
 
-const weather = ({ city }) => `${city}: 雨, 12 °C`;
+function weather({ city }) {
+  console.log(`the weather of ${city}`); // a handle's value comes in arguments as it comes in text
+  return "雨, 12 °C";
+}
 const parameters = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
 const options = {
   model: "gpt-4o-mini",
@@ -54,4 +57,5 @@ await turn("Do I need an umbrella today?");
 
 // prints:
 // 2 requests: 记住了。
+// the weather of 乌尔姆的多瑙河边
 // 4 requests: Yes: 乌尔姆的多瑙河边 has rain, 12 °C.
