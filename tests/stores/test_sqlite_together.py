@@ -217,3 +217,19 @@ def test_a_closed_store_refuses_both(store: SqliteStore) -> None:
         pass
     with pytest.raises(UsageError, match="closed"), store.at_once(done_at_once):
         pass
+
+
+def test_who_waits_to_write_together_hears_that_the_store_is_closed(store: SqliteStore) -> None:
+    """A server that is told to stop must not wait for a file that another process holds."""
+    holder = sqlite3.connect(store.path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.extend(done_together(store, [lambda: put(store, "a", 1)] * 2)))
+    thread.start()
+    while store._db._writing.acquire(blocking=False):
+        store._db._writing.release()
+    store.close()
+    thread.join()
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert [type(one.error) for one in found] == [UsageError, UsageError]

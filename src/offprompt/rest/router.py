@@ -32,6 +32,8 @@ class Router:
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
         self._root = _Node()
+        self._plain: dict[str, _Node] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
         for endpoint in endpoints:
             node = self._root
             for segment in endpoint.path.split("/"):
@@ -40,6 +42,10 @@ class Router:
             if endpoint.method in node.methods:
                 raise ValueError(f"{endpoint.method} {endpoint.path} is declared twice")
             node.methods[endpoint.method] = endpoint
+            names = tuple(part[1:-1] for part in endpoint.path.split("/") if part.startswith("{"))
+            self._names[endpoint.path] = names
+            if not names:
+                self._plain[endpoint.path] = node
 
     def find(self, method: str, raw_path: str) -> tuple[Endpoint, dict[str, str]]:
         """The endpoint, and the values of the path's named parts.
@@ -55,8 +61,7 @@ class Router:
                 f"{method[:20]} is not among the methods of {raw_path[:80]!r}: {allowed}",
                 {"allow": allowed},
             )
-        names = [part[1:-1] for part in endpoint.path.split("/") if part.startswith("{")]
-        return endpoint, dict(zip(names, map(_decoded, values), strict=True))
+        return endpoint, dict(zip(self._names[endpoint.path], map(_decoded, values), strict=True)) if values else {}
 
     def methods(self, raw_path: str) -> list[str]:
         """The methods that the path has.
@@ -66,6 +71,9 @@ class Router:
         return self._node(raw_path)[0].allowed
 
     def _node(self, raw_path: str) -> tuple[_Node, list[str]]:
+        plain = self._plain.get(raw_path)
+        if plain is not None:
+            return plain, []
         node, values = self._walk(self._root, raw_path.split("/"), 0, [])
         if node is None:
             raise RequestError(

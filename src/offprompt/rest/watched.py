@@ -6,6 +6,7 @@ apps that the server itself gave out, and numbers.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
@@ -97,6 +98,7 @@ class Watched:
         self._application = application
         self._routes: Mapping[str, str] = {one.name: one.path for one in endpoints}
         self._watchers, self._spans = tuple(watchers), spans
+        self._name, self._count = token_hex(4), itertools.count(1)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Hand the request on, and tell of it in the end."""
@@ -106,7 +108,7 @@ class Watched:
                 self._spans.close()
             return
         method: str = scope["method"]
-        seen = Seen(token_hex(8), method if method in METHODS else OTHER)
+        seen = Seen(f"{self._name}{next(self._count):08x}", method if method in METHODS else OTHER)
         scope["offprompt.request"] = seen.request
         begun = time.perf_counter()
         for watcher in self._watchers:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from offprompt.errors import BackendError
+from offprompt.errors import OffpromptError
 from offprompt.service.offprompt import Parts
 
 
@@ -51,11 +51,11 @@ def done_together(store: QuickStore, calls: Sequence[Callable[[], Any]]) -> list
     Calls    may be run twice: what they do beside the store must stand that.
     Cost     one commit. If that fails, each call is made alone, and has its own error.
     """
-    if len(calls) > 1:
+    if calls:
         try:
             with store.together():
                 outcomes = [_outcome(call) for call in calls]
-        except BackendError:
+        except OffpromptError:
             pass
         else:
             return outcomes

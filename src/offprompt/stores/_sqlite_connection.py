@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from offprompt.errors import BackendError, UsageError
+from offprompt.errors import BackendError, UsageError, WouldWait
 from offprompt.stores import _sqlite_files as files
 from offprompt.stores._forks import follow
 from offprompt.stores._sqlite_errors import failure, is_busy
@@ -27,6 +27,8 @@ Work: TypeAlias = Callable[[sqlite3.Connection], R]
 SYNCHRONOUS: Final = {"full": "FULL", "process": "NORMAL"}
 FIRST_WAIT_S: Final = 0.001
 LONGEST_WAIT_S: Final = 0.05
+CHECKED_S: Final = 0.5
+"""Seconds for which a read at once does not look whether the file is still there: to look takes longer than to read."""
 
 
 class Connections:
@@ -43,6 +45,7 @@ class Connections:
         self._durability: Durability = durability
         self._busy_timeout_s = busy_timeout_s
         self._is_closed = False
+        self._checked_at = 0.0
         self._start()
         follow(self)
         self._retry(self._prepare)
@@ -79,11 +82,12 @@ class Connections:
                  written within, whatever it returned.
         """
         with self._writer():
-            with self._lent() as connection:
-                held = Held(connection, self.path, writes=True)
-                self._retry(held.begin)
+            held = self._retry(lambda: self.begun(writes=True))
+            try:
                 with self._holding(held):
                     yield
+            finally:
+                self.give_back(held.connection)
             for work in held.after:
                 # It is stored: what else was to be done is no reason to say that it is not.
                 with contextlib.suppress(BackendError):
@@ -205,7 +209,7 @@ class Connections:
 
     def _prepare(self) -> None:
         files.prepare_file(self.path)
-        self._inode = self.path.stat().st_ino
+        self._name, self._inode = str(self.path), self.path.stat().st_ino
         with self._lent():
             pass
 
@@ -236,6 +240,16 @@ class Connections:
             "nothing was stored: try again, or raise busy_timeout_s"
         )
 
+    def begun(self, *, writes: bool, checked_s: float = 0.0) -> Held:
+        """A transaction on a connection of its own; sqlite3's error if the file is busy."""
+        held = Held(self.take(checked_s=checked_s), self.path, writes=writes)
+        try:
+            held.begin()
+        except BaseException:
+            self.give_back(held.connection)
+            raise
+        return held
+
     @contextlib.contextmanager
     def _lent(self) -> Generator[sqlite3.Connection]:
         connection = self.take()
@@ -244,9 +258,10 @@ class Connections:
         finally:
             self.give_back(connection)
 
-    def take(self) -> sqlite3.Connection:
+    def take(self, *, checked_s: float = 0.0) -> sqlite3.Connection:
         """A connection of one's own, until it is given back.
 
+        checked_s  seconds for which it need not be looked again whether the file is still the same.
         Raises   UsageError if the store is closed; BackendError if the file was replaced; sqlite3's errors.
         """
         self._check_process()
@@ -259,7 +274,8 @@ class Connections:
             self._users.append(threading.get_ident())
         try:
             connection = connection or self._connect()
-            self._check_same_file()
+            if not checked_s or time.monotonic() - self._checked_at > checked_s:
+                self._check_same_file()
         except BaseException:
             self.give_back(connection)
             raise
@@ -285,7 +301,7 @@ class Connections:
 
     def _check_same_file(self) -> None:
         try:
-            inode = self.path.stat().st_ino
+            inode = os.stat(self._name).st_ino  # noqa: PTH116 - a read takes as long as pathlib's
         except OSError:
             inode = 0
         if inode != self._inode:
@@ -293,6 +309,7 @@ class Connections:
                 f"the store {self.path} was removed or replaced while it was open; "
                 "nothing was stored: open it again, or restore a backup"
             )
+        self._checked_at = time.monotonic()
 
     def _connect(self) -> sqlite3.Connection:
         # SQLite's own waiting has no jitter and does not cover every statement: ours does both.
@@ -322,27 +339,23 @@ class Connections:
 class AtOnce:
     """The block of `Connections.at_once`; a class, since a generator takes as long as the read."""
 
-    __slots__ = ("_connection", "_db", "_held", "_later")
+    __slots__ = ("_db", "_held", "_later")
 
     def __init__(self, db: Connections, later: Callable[[Callable[[], object]], object]) -> None:
         self._db, self._later = db, later
 
     def __enter__(self) -> None:
-        self._connection = self._db.take()
-        self._held = Held(self._connection, self._db.path, writes=False)
         try:
-            self._held.begin()
-        except BaseException:
-            self._db.give_back(self._connection)
-            raise
-        self._db.own.held = self._held
+            self._held = self._db.own.held = self._db.begun(writes=False, checked_s=CHECKED_S)
+        except sqlite3.Error as exc:
+            raise (WouldWait() if is_busy(exc) else failure(self._db.path, exc)) from exc
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._db.own.held = None
         try:
             self._held.end(keep=kind is None)
         finally:
-            self._db.give_back(self._connection)
+            self._db.give_back(self._held.connection)
         for work in self._held.after:
             self._later(work)
 

@@ -23,18 +23,18 @@ class Held:
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path, *, writes: bool) -> None:
-        self._connection, self._path = connection, path
+        self.connection, self._path = connection, path
         self.writes = writes
         self.after: list[Callable[[], object]] = []
 
     def begin(self) -> None:
         """Begin it: sqlite3's error, if the file is busy."""
-        self._connection.execute("BEGIN IMMEDIATE" if self.writes else "BEGIN")
+        self.connection.execute("BEGIN IMMEDIATE" if self.writes else "BEGIN")
 
     def read(self, work: Work[R]) -> R:
         """The work's result; it sees what was written before."""
         try:
-            return work(self._connection)
+            return work(self.connection)
         except sqlite3.Error as exc:
             if is_busy(exc) and not self.writes:
                 raise WouldWait from exc
@@ -45,16 +45,16 @@ class Held:
         if not self.writes:
             raise WouldWait
         try:
-            self._connection.execute("SAVEPOINT part")
+            self.connection.execute("SAVEPOINT part")
             result = self.read(work)
         except BaseException:
             # A full disk or an I/O error may have rolled back all of it.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK TO part")
-                self._connection.execute("RELEASE part")
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK TO part")
+                self.connection.execute("RELEASE part")
             raise
         else:
-            self._connection.execute("RELEASE part")
+            self.connection.execute("RELEASE part")
             return result
 
     def end(self, *, keep: bool) -> None:
@@ -63,13 +63,13 @@ class Held:
         Raises   BackendError if it is not stored.
         """
         try:
-            if self._connection.in_transaction:
-                self._connection.execute("COMMIT" if keep else "ROLLBACK")
+            if self.connection.in_transaction:
+                self.connection.execute("COMMIT" if keep else "ROLLBACK")
             elif keep:
                 raise BackendError(f"the store {self._path} took back what was being written: nothing was stored")
         except sqlite3.Error as exc:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
             raise failure(self._path, exc) from exc
 
 
