@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -15,6 +15,9 @@ PLACE: Final = {"key_id": "0123456789abcdef"}
 UNSTORED: Final = {"cache-control": "no-store"}
 
 
+Few: TypeAlias = Annotated[list[str], Meta(min_length=1)]
+
+
 class KeyMake(Shape, kw_only=True, frozen=True):
     """What a key is for.
 
@@ -24,8 +27,8 @@ class KeyMake(Shape, kw_only=True, frozen=True):
     """
 
     name: str
-    users: list[str] | None = None
-    agents: list[str] | None = None
+    users: Few | None = None
+    agents: Few | None = None
     roles: tuple[Role, ...] = ("read", "write")
     expires_at: float | None = None
     requests_per_minute: Annotated[int, Meta(ge=1)] | None = None
