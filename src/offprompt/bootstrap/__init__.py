@@ -25,6 +25,7 @@ from offprompt.records.places import data_folder, masked, user_config_folder
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.offprompt import Offprompt, Parts
+from offprompt.service.quotas import Quotas
 from offprompt.service.slot_writer import Kit
 from offprompt.service.spooled_writes import SpooledWrites
 from offprompt.service.spooling import Spool
@@ -96,7 +97,8 @@ def _assembled(
     """What an opened memory is made of, over its engines."""
     main, slots, tokenizer = engines.main, engines.slots, tokenizer_for("")
     counted = ModelCalls(main, clock, tokenizer, loaded, sheets, make)
-    kit = Kit(slots, clock, tokenizer, loaded, spool)
+    quotas = Quotas(slots, main, engines.coordinator, clock, loaded)
+    kit = Kit(slots, clock, tokenizer, loaded, spool, quotas)
     memories = MemoryAccess(
         main,
         kit,
@@ -120,6 +122,7 @@ def _assembled(
         urls.place,
         engines.coordinator,
         spool,
+        quotas=quotas,
     )
 
 

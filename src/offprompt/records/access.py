@@ -21,6 +21,7 @@ class Identity:
     key           the id of the key that was shown, "" without one. subject: who it was issued to, of a JWT its `sub`.
     roles         `admin` may what the others may.
     default_user  whose memory is meant where no id is named; of a key with one user: that one.
+    requests_per_minute  what the key may ask for beside what its app may; None: that alone.
     """
 
     app: str = "default"
@@ -30,6 +31,7 @@ class Identity:
     key: str = ""
     subject: str = ""
     default_user: str | None = None
+    requests_per_minute: int | None = None
 
     @property
     def whole_app(self) -> bool:
@@ -79,7 +81,8 @@ class Key:
     def identity(self) -> Identity:
         """Who shows it."""
         only = self.users[0] if self.users is not None and len(self.users) == 1 else None
-        return Identity(self.app, self.users, self.agents, frozenset(self.roles), self.key_id, self.name, only)
+        roles, rate = frozenset(self.roles), self.requests_per_minute
+        return Identity(self.app, self.users, self.agents, roles, self.key_id, self.name, only, rate)
 
 
 @dataclass(frozen=True, slots=True)

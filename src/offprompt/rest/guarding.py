@@ -24,7 +24,14 @@ def guard_for(memory: Offprompt, hosts: Sequence[str], *, token: str = "", user:
     verify = _tokens(settings, memory.parts.clock)
     check_guarded(memory.keys, hosts[-1], has_issuer=verify is not None)
     local = Identity(settings.app, roles=frozenset(ROLES), default_user=user or memory.default_user)
-    return Guard(memory.keys, local=local, token=token, hosts=hosts if is_loopback(hosts[-1]) else None, verify=verify)
+    return Guard(
+        memory.keys,
+        local=local,
+        token=token,
+        hosts=hosts if is_loopback(hosts[-1]) else None,
+        verify=verify,
+        quotas=memory.parts.quotas,
+    )
 
 
 def _tokens(settings: Settings, clock: Clock) -> Verify | None:

@@ -13,6 +13,7 @@ from offprompt.errors import ForbiddenError, UnauthenticatedError, UsageError
 from offprompt.records import ROLES, Identity
 from offprompt.rest.endpoint import Headers
 from offprompt.service.keys import UNKNOWN, Keys
+from offprompt.service.quotas import Quotas
 
 Deferred: TypeAlias = Callable[[], Identity]
 """Says who asks, or raises as `Identify` does; it may wait for the store."""
@@ -48,21 +49,13 @@ class Verify(Protocol):
         ...
 
 
-class Take(Protocol):
-    """Counts a request."""
-
-    def __call__(self, identity: Identity) -> None:
-        """Raises RateError if it is one too many."""
-        ...
-
-
 class Guard:
     """Identifies by key, by a token of this machine, or by a signed token.
 
     keys     of the store. local: whom the token of this machine stands for; token: "" where there is none.
     hosts    what the Host header may say: a page of another site that resolves to this machine says its own name.
              None: anything, for a server that others reach; a key is needed there in any case.
-    verify   of signed tokens; None: there are none. take: counts what is asked; None: nothing is counted.
+    verify   of signed tokens; None: there are none. quotas: count what is asked; None: nothing is counted.
     """
 
     def __init__(
@@ -73,9 +66,9 @@ class Guard:
         token: str = "",
         hosts: Iterable[str] | None = None,
         verify: Verify | None = None,
-        take: Take | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
-        self._keys, self._local, self._verify, self._take = keys, local, verify, take
+        self._keys, self._local, self._verify, self._quotas = keys, local, verify, quotas
         self._token = token.encode()
         self._hosts = None if hosts is None else LOOPBACK_NAMES | {host.lower() for host in hosts}
 
@@ -86,16 +79,21 @@ class Guard:
             check_site(headers, self._hosts)
         token = token_of(headers)
         if self._token and hmac.compare_digest(self._token, token.encode("utf-8", "surrogatepass")):
-            return self._local if self._take is None else lambda: self._taken(self._local)
+            return self._counted(self._local)
         if token.count(".") == 2 and self._verify is not None:
             verify = self._verify
             return lambda: self._taken(verify(token))
-        known = self._keys.known(token) if self._take is None else None
-        return known or (lambda: self._taken(self._keys.find(token)))
+        known = self._keys.known(token)
+        return self._counted(known) if known is not None else lambda: self._taken(self._keys.find(token))
+
+    def _counted(self, identity: Identity) -> Identity | Deferred:
+        """The identity, or in a thread where its requests are counted: that asks the store."""
+        is_free = self._quotas is None or not self._quotas.counts_requests(identity)
+        return identity if is_free else lambda: self._taken(identity)
 
     def _taken(self, identity: Identity) -> Identity:
-        if self._take is not None:
-            self._take(identity)
+        if self._quotas is not None:
+            self._quotas.take(identity)
         return identity
 
 

@@ -211,6 +211,8 @@ def _store(kit: MemoryKit, memories: Sequence[Memory], done: Imported, name: str
     for given, one, made in zip(memories, named, indexed, strict=True):
         key = f"import/{given.memory_id or one.digest}"
         try:
+            if kit.slots.quotas is not None:
+                kit.slots.quotas.make_room(one.scope.app, memories=1, size=len(one.text.encode("utf-8", "replace")))
             result = apply(kit.memories, AddMemory(one, made, key))
         except OffpromptError as exc:
             done.refused.append(Problem(name, 0, f"{given.memory_id or given.text[:40]!r}: {exc}"))

@@ -23,6 +23,7 @@ from offprompt.service.holders import holders
 from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.model_calls import SESSIONS, ModelCalls
+from offprompt.service.quotas import Quotas
 from offprompt.service.session import Session
 from offprompt.service.session_kit import SessionKit
 from offprompt.service.slot_writer import Kit
@@ -44,6 +45,7 @@ class Parts:
     main     the engine of memories, sessions and all the rest. slots: that of the slots, the same one or another.
     url      as it was given, without passwords. place: the same from whatever folder, and without the vectors' engine.
     coordinator  what processes that use these engines agree on. spool: writes that wait; None: none is kept.
+    quotas   what an app may store and ask for; None: anything.
     """
 
     slots: SlotStore
@@ -59,6 +61,7 @@ class Parts:
     coordinator: Coordinator
     spool: Spool | None = None
     watches: LeakWatches = field(default_factory=LeakWatches)
+    quotas: Quotas | None = None
 
     @property
     def models(self) -> ModelCalls | None:
@@ -80,7 +83,7 @@ class BoundScope:
     def __init__(self, parts: Parts, scope: Scope, actor: Actor = APPLICATION) -> None:
         self._parts = parts
         self.scope, self.actor = scope, actor
-        kit = Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings, parts.spool)
+        kit = Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings, parts.spool, parts.quotas)
         self.slots = Slots(kit, scope, actor)
         self.write = self.slots.write
         self.read = self.slots.read
@@ -179,6 +182,7 @@ class BoundScope:
             # Where the memories' engine coordinates, a lease costs two durable writes: its revisions have to do.
             parts.coordinator if parts.slots is not parts.main else None,
             self.actor,
+            parts.quotas,
         )
         return Session(kit, scope, options)
 

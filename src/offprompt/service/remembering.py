@@ -133,6 +133,9 @@ class Rememberer:
         for at, (one, taken) in enumerate(clean):
             own = _last_words([fact for fact in found if fact.quotes and fact.quotes[0].turn_id == str(at)])
             drafts += self._drafts(one, taken, own, marks, now)
+        if self._kit.slots.quotas is not None:
+            size = sum(len(draft.memory.text.encode("utf-8", "replace")) for draft in drafts)
+            self._kit.slots.quotas.make_room(self.scope.app, memories=len(drafts), size=size)
         return self._stored(drafts, marks)
 
     def _drafts(

@@ -12,6 +12,7 @@ from offprompt.protocols import Clock, Coordinator, SessionStore, SlotStore, Tok
 from offprompt.records import APPLICATION, Actor
 from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.memory_access import MemoryAccess
+from offprompt.service.quotas import Quotas
 from offprompt.service.slot_writer import Kit
 from offprompt.wire.options import SessionOptions
 from offprompt.wire.prices import PriceSheet, sheet_for
@@ -24,6 +25,7 @@ class SessionKit:
     """What sessions share.
 
     coordinator  None: only the store's revisions keep processes apart. actor: on whose behalf a session acts.
+    quotas       what an app may store; None: anything.
     """
 
     slots: SlotStore
@@ -36,11 +38,12 @@ class SessionKit:
     watches: LeakWatches = field(default_factory=LeakWatches)
     coordinator: Coordinator | None = None
     actor: Actor = APPLICATION
+    quotas: Quotas | None = None
 
     @property
     def slot_kit(self) -> Kit:
         """The part of it that slots need."""
-        return Kit(self.slots, self.clock, self.tokenizer, self.settings)
+        return Kit(self.slots, self.clock, self.tokenizer, self.settings, quotas=self.quotas)
 
     def sheet(self, model: str) -> PriceSheet | None:
         """The model's price sheet, or None if none is known."""

@@ -32,6 +32,7 @@ from offprompt.records import (
 )
 from offprompt.records.values import pieces
 from offprompt.service.policies import Chosen, choose_policy, is_profile
+from offprompt.service.quotas import Quotas
 from offprompt.service.spooling import Spool
 from offprompt.wire.schema import check_schema
 
@@ -48,13 +49,17 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """What the services share: one store, one clock, one tokenizer, the settings; spool: None: no write is kept."""
+    """What the services share: one store, one clock, one tokenizer, the settings.
+
+    spool    None: no write is kept. quotas: what an app may store; None: anything.
+    """
 
     slots: SlotStore
     clock: Clock
     tokenizer: Tokenizer
     settings: Settings
     spool: Spool | None = None
+    quotas: Quotas | None = None
 
     def make_way(self) -> None:
         """Do the writes that wait, before what must not come before them.
@@ -122,6 +127,10 @@ class SlotWriter:
         if before is not None and summary is not None:
             # It is of the value that was there, and this one may be a secret.
             surplus.append(summary)
+        if self._kit.quotas is not None:
+            there = 0 if current is None else 1 + current.parts
+            more = size - (0 if current is None else current.bytes)
+            self._kit.quotas.make_room(self.scope.app, slots=len(ops) - there, size=more)
         erase: list[SlotOp[Any]] = [EraseSlots(self.scope, tuple(surplus))] if surplus else []
         stored: Slot = self._kit.slots.batch([*erase, *ops])[len(erase)]
         # Of a value in parts the head holds none; of a replay over a hidden slot nothing is told.
