@@ -176,6 +176,17 @@ def test_what_is_no_call_is_refused_and_the_server_goes_on(memory: Offprompt) ->
     }
 
 
+def test_no_stream_is_held_open_for_what_is_never_said(memory: Offprompt) -> None:
+    headers = {"Authorization": "Bearer alice", "Accept": "text/event-stream"}
+
+    async def run(app: McpApp) -> list[httpx2.Response]:
+        async with http(app, headers) as own:
+            return [await own.request(method, URL) for method in ("GET", "DELETE", "PUT", "HEAD", "OPTIONS")]
+
+    for answer in served(memory, run):
+        assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
 def test_many_callers_at_once_each_find_their_own(memory: Offprompt) -> None:
     async def one(app: McpApp, number: int) -> str:
         async def talk(client: Client) -> str:

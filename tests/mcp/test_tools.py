@@ -256,6 +256,11 @@ def test_the_user_inherits_what_is_shared_and_changes_none_of_it(memory: Offprom
     assert call(server, "mem_forget", name="office").is_error
     assert call(server, "mem_write", name="office", value="Porto").structured_content["version"] == 1
     assert memory.scope(shared=True).read("office") == "Lisbon"
+    memory.scope(shared=True).remember("The office closes at six", derive="none")
+    (ours,) = memory.scope(shared=True).memories.list()
+    assert said(call(server, "mem_read", name=ours.memory_id)).endswith("The office closes at six")
+    assert call(server, "mem_forget", name=ours.memory_id).is_error
+    assert memory.scope(shared=True).memories.get(ours.memory_id) is not None
     assert memory.scope(user="alice").read("office") == "Porto"
 
 

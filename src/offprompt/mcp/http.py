@@ -79,7 +79,12 @@ class McpApp:
             wait = {"connection": "close", "retry-after": "1"}
             raise RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "the server is stopping; ask again soon", wait)
         asked = self._identify(method, headers, has_body=method == "POST")
-        return asked if isinstance(asked, Identity) else await asyncio.to_thread(asked)
+        identity = asked if isinstance(asked, Identity) else await asyncio.to_thread(asked)
+        if method != "POST":
+            # A stream for what the server says by itself would stay empty, and keep the server from ending.
+            why = f"{method} is not answered here: there are no sessions, and nothing is sent unasked; send POST"
+            raise RequestError(HTTPStatus.METHOD_NOT_ALLOWED, why, {"allow": "POST"})
+        return identity
 
     def _memory_for(self, request: Any, role: Role) -> ModelMemory:
         """The memory that a request's key and headers mean; ForbiddenError, ScopeError."""

@@ -28,7 +28,6 @@ from offprompt.service.action_problems import RefusedError
 from offprompt.service.memory_search import passages
 from offprompt.service.model_doors import Door
 from offprompt.service.model_rules import check_forget, check_forget_memory, check_name, is_own, twins_of
-from offprompt.service.policies import may_be_shown
 from offprompt.service.session_kit import date_of
 from offprompt.wire.asking import asked_for
 
@@ -126,7 +125,7 @@ class ModelMemory:
         for slot in slots.values():
             for at, piece in enumerate(passages(text_of(slot.value))):
                 index.add((slot.name, at), " ".join([slot.name, slot.name.replace("_", " "), *slot.tags, piece]))
-        asked = asked_for(query, {name: slot.tags for name, slot in slots.items() if may_be_shown(slot)})
+        asked = asked_for(query, {name: slot.tags for name, slot in slots.items()})
         ranked = dict.fromkeys(name for (name, _), _ in index.search(query, len(index)))
         memories = self._door.memories.recall(query, top_k=MAX_HITS) if self._has_memories() else ()
         found = [self._of_slot(slots[name], hide) for name in dict.fromkeys([*asked, *ranked])]
@@ -161,7 +160,7 @@ class ModelMemory:
         """What is known of whom this scope is about: slots that are shown when asked for, most used first."""
         hide, shown = self._door.hider(), ("card", "when_asked")
         ranked = [slot for slot, _ in self._door.slots.rank()]
-        return [self._of_slot(slot, hide) for slot in ranked if slot.policy in shown and may_be_shown(slot)]
+        return [self._of_slot(slot, hide) for slot in ranked if slot.policy in shown]
 
     def recent(self) -> list[Known]:
         """The facts that were remembered, newest first; at most as many as a search finds. Cost: O(facts)."""
