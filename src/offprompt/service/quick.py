@@ -49,17 +49,15 @@ def done_together(store: QuickStore, calls: Sequence[Callable[[], Any]]) -> list
     """The calls' outcomes, in order, once all of them are stored: each as if it had been made alone, after the last.
 
     Calls    may be run twice: what they do beside the store must stand that.
-    Cost     one commit. If that fails, each call is made alone, and has its own error.
+    Cost     one commit, for one call too, whatever it does. If that fails, each of several is made alone, and has its
+             own error.
     """
-    if calls:
-        try:
-            with store.together():
-                outcomes = [_outcome(call) for call in calls]
-        except OffpromptError:
-            pass
-        else:
-            return outcomes
-    return [_outcome(call) for call in calls]
+    try:
+        with store.together():
+            outcomes = [_outcome(call) for call in calls]
+    except OffpromptError as exc:
+        return [Outcome(error=exc)] if len(calls) == 1 else [_outcome(call) for call in calls]
+    return outcomes
 
 
 def _outcome(call: Callable[[], Any]) -> Outcome:
