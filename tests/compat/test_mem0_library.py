@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +202,18 @@ def test_what_of_a_configuration_is_not_used_is_a_warning() -> None:
 def test_what_is_no_configuration_of_theirs_is_refused(config: Any) -> None:
     with pytest.raises(UsageError):
         Memory(config)
+
+
+MAY = datetime(2024, 5, 1, tzinfo=UTC)
+
+
+def test_dates_may_be_dates_and_what_is_no_json_is_refused(mem0: Memory) -> None:
+    mem0.add("tea", user_id="alice", infer=False, expiration_date=date(2099, 1, 1), timestamp=MAY)
+    shown = mem0.get_all(filters={"user_id": "alice"})["results"][0]
+    assert (shown["expiration_date"], shown["created_at"][:10]) == ("2099-01-01", "2024-05-01")
+    wrong: list[Any] = [{"a": object()}, {"a": "\ud800"}, 3]
+    for metadata in wrong:
+        with pytest.raises(UsageError):
+            mem0.add("tea", user_id="alice", metadata=metadata)
+        with pytest.raises(UsageError):
+            mem0.search("tea", filters=metadata)

@@ -330,13 +330,13 @@ def test_a_batch_is_done_if_all_of_it_is_there(records: Records) -> None:
 
 def test_feedback_is_kept_with_the_memory_and_goes_with_it(records: Records) -> None:
     name = added(records, "tea", user_id="alice", app_id="shop", metadata={"a": 1})
-    assert records.feedback(Feedback(memory_id=name, feedback="negative", feedback_reason="旧的"))["id"] == name
+    assert records.feedback(Feedback(memory_id=name, feedback="NEGATIVE", feedback_reason="旧的"))["id"] == name
     shown = records.get(name)
     assert (shown["feedback"], shown["app_id"], shown["metadata"]) == ("NEGATIVE", "shop", {"a": 1})
     records.feedback(Feedback(memory_id=name))
     assert (records.get(name)["feedback"], records.get(name)["app_id"]) == (None, "shop")
-    with pytest.raises(UsageError, match="POSITIVE"):
-        records.feedback(Feedback(memory_id=name, feedback="MEH"))
+    with pytest.raises(UsageError, match="feedback"):
+        asked({"memory_id": name, "feedback": "MEH"}, Feedback)
 
 
 def test_pages_hold_each_memory_once_in_order(records: Records) -> None:
@@ -401,3 +401,12 @@ def test_events_name_who_asked_and_hold_no_text(records: Records, memory: Offpro
     told = memory.scope(user="alice").events(op="memory.")
     assert {one.op for one in told} >= {"memory.add", "memory.forget"}
     assert "secret" not in str(told)
+
+
+@pytest.mark.parametrize("at", [-1e18, 0, 1e18])
+def test_times_that_no_calendar_has_are_shown_as_its_ends(
+    records: Records, asking: Callable[..., Reach], at: float
+) -> None:
+    name = added(records, "tea", user_id="alice", timestamp=at)
+    assert records.get(name)["created_at"][:4] in ("0001", "1970", "9999")
+    assert Entities(asking()).listed()["count"] == 1

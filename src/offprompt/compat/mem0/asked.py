@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert
+from msgspec import UNSET, Meta, Struct, UnsetType, json
 
 from offprompt.errors import UsageError
 
@@ -29,6 +29,8 @@ Id = Annotated[str, Meta(min_length=1)]
 TopK = Annotated[int, Meta(ge=1, le=1000)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Moment = float | str
+Day = Annotated[str, Meta(extra_json_schema={"format": "date"})]
+"""The last day, or a time in ISO 8601."""
 
 
 class Add(Struct, kw_only=True, frozen=True):
@@ -43,7 +45,7 @@ class Add(Struct, kw_only=True, frozen=True):
     metadata: dict[str, Any] | None = None
     infer: bool | None = None
     timestamp: Moment | None = None
-    expiration_date: str | None = None
+    expiration_date: Day | None = None
     immutable: bool | None = None
     categories: list[str] | None = None
 
@@ -85,7 +87,7 @@ class Change(Struct, kw_only=True, frozen=True):
     text: str | None = None
     metadata: dict[str, Any] | None = None
     timestamp: Moment | None = None
-    expiration_date: str | UnsetType | None = UNSET
+    expiration_date: Day | UnsetType | None = UNSET
 
 
 class OneChange(Change, kw_only=True, frozen=True):
@@ -104,7 +106,7 @@ class Feedback(Struct, kw_only=True, frozen=True):
     """What somebody thinks of a memory; see mem0's `feedback`."""
 
     memory_id: Id
-    feedback: str | None = None
+    feedback: Literal["POSITIVE", "NEGATIVE", "VERY_NEGATIVE"] | None = None
     feedback_reason: str | None = None
 
 
@@ -136,8 +138,8 @@ def asked(given: Mapping[str, Any], kind: type[A]) -> tuple[A, list[str]]:
     Raises   UsageError for what is missing or of another type.
     """
     try:
-        record = convert(dict(given), kind)
-    except ValidationError as exc:
+        record = json.decode(json.encode(given), type=kind)  # as it comes over the wire: dates are texts
+    except (ValueError, TypeError) as exc:
         raise UsageError(f"the request does not fit: {str(exc).replace('`$.', '`')}; see mem0's reference") from None
     unused = [name for name in given if name not in kind.__struct_fields__]
     return record, [f"{name} is not used here: {UNUSED.get(name, 'it is not known')}" for name in unused]

@@ -12,7 +12,7 @@ from offprompt.compat.mem0.config import meaning_of, warn_of
 from offprompt.compat.mem0.reach import Reach
 from offprompt.compat.mem0.records import Records
 from offprompt.errors import NotFoundError, UnsupportedError, UsageError
-from offprompt.records import DEFAULT, Identity
+from offprompt.records import DEFAULT, Identity, as_dict
 from offprompt.service.offprompt import Offprompt
 
 TOP_K: Final = 20
@@ -93,7 +93,7 @@ class Memory:
             "user_id": _id(user_id),
             "agent_id": _id(agent_id),
             "run_id": _id(run_id),
-            "metadata": None if metadata is None else dict(metadata),
+            "metadata": metadata,
             "timestamp": timestamp,
             "expiration_date": None if expiration_date is None else str(expiration_date),
             "infer": infer,
@@ -225,10 +225,10 @@ def _id(value: Any) -> str | None:
 
 def _tree(filters: Mapping[str, Any] | None) -> dict[str, Any]:
     """Filters with plain ids as texts."""
-    plain = {
-        name: _id(value) for name, value in (filters or {}).items() if name in _IDS and not isinstance(value, dict)
-    }
-    return {**(filters or {}), **plain}
+    tree = as_dict({} if filters is None else filters)
+    if tree is None:
+        raise UsageError(f"filters is a {type(filters).__name__}; give an object such as {{'user_id': 'alice'}}")
+    return {name: _id(one) if name in _IDS and not isinstance(one, dict) else one for name, one in tree.items()}
 
 
 def _check(other: Mapping[str, Any], call: str, top_k: object) -> None:

@@ -19,7 +19,6 @@ from offprompt.records.values import moment
 
 PAGE_SIZE: Final = 100
 MAX_BATCH: Final = 1000
-FEEDBACK: Final = ("POSITIVE", "NEGATIVE", "VERY_NEGATIVE")
 EVENT: Final = "event"
 
 
@@ -213,10 +212,8 @@ class Records:
 
     def feedback(self, given: Feedback) -> dict[str, Any]:
         """What somebody thinks of a memory is kept with it, for whoever reads it; null takes it back."""
-        verdict = None if given.feedback is None else given.feedback.upper()
-        if verdict is not None and verdict not in FEEDBACK:
-            raise UsageError(f"feedback={given.feedback!r}: it is {', '.join(FEEDBACK)}, or null")
         memory = self.reach.find(given.memory_id, "write")
+        verdict = given.feedback
         said = {"feedback": verdict, "feedback_reason": given.feedback_reason if verdict else None}
         marks = {name: value for name, value in {**marks_of(memory), **said}.items() if value is not None}
         self.reach.memories.update(memory.memory_id, metadata={MARKS: marks or None}, actor=self._acting(memory))

@@ -10,20 +10,27 @@ from offprompt.compat.mem0.marks import created_at, marks_of, own_metadata, run_
 from offprompt.records import Hit, Memory, MemoryVersion
 
 _MOMENT: Final = timedelta(milliseconds=1)
+_FIRST: Final = datetime(1, 1, 2, tzinfo=UTC).timestamp()
+_LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 _EVENTS: Final[Mapping[str, str]] = {"added": "ADD", "forgotten": "DELETE"}
 """Of a version's outcome; each other one changed something of a memory that stayed."""
 
 
 def iso(at: float | None) -> str | None:
     """A time as text, ISO 8601 in UTC."""
-    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat()
+    return None if at is None else _moment(at).isoformat()
+
+
+def _moment(at: float) -> datetime:
+    """A time of the years 1 to 9999; before or after those the first or last day of them."""
+    return datetime.fromtimestamp(min(max(at, _FIRST), _LAST), UTC)
 
 
 def last_day(memory: Memory) -> str | None:
     """The last day on which it is found, in UTC."""
     if memory.expires_at is None:
         return None
-    return (datetime.fromtimestamp(memory.expires_at, UTC) - _MOMENT).date().isoformat()
+    return (_moment(memory.expires_at) - _MOMENT).date().isoformat()
 
 
 def item(memory: Memory) -> dict[str, Any]:
