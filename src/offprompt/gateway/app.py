@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any, Final, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
-from offprompt.errors import BackendError, ConflictError, ForbiddenError, OffpromptError, UnauthenticatedError
+from offprompt.errors import AccessError, BackendError, ConflictError, OffpromptError, ScopeError
 from offprompt.gateway.asked import Asked, NotOursError, model_in, taken, wire_of
 from offprompt.gateway.exchange import EVENTS, Begun, Exchange, in_thread
 from offprompt.gateway.upstream import Answered, Pairs, Upstreams, passed_on, plain_headers
@@ -56,6 +56,7 @@ class Request:
     headers: Pairs
     receive: Receive
     named: Mapping[str, str] = field(init=False)
+    is_read: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self.named = {name.decode("latin-1"): value.decode("latin-1") for name, value in self.headers}
@@ -69,7 +70,14 @@ class Request:
             if message.get("body"):
                 yield message["body"]
             if not message.get("more_body", False):
+                self.is_read.set()
                 return
+
+    async def gone(self) -> None:
+        """Waits until the client has left."""
+        await self.is_read.wait()
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
 
     async def body(self) -> bytes:
         """All of its body.
@@ -122,14 +130,24 @@ class Gateway:
         request = Request(scope["method"], path, headers, receive)
         wire = wire_of(raw_path) if request.method == "POST" else None
         self.running += 1
+        answering = asyncio.ensure_future(self._answer(request, wire, send))
+        leaving = asyncio.ensure_future(request.gone())
         try:
-            async with AsyncExitStack() as stack:
-                begun = await self._begun(request, wire, stack)
-                await _sent(send, begun, is_head=request.method == "HEAD")
+            await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if answering.done():
+                await answering
         except ConnectionResetError:
-            LOG.info("the client is gone: %s %s", request.method, raw_path)
+            pass
         finally:
+            for task in (answering, leaving):
+                task.cancel()
+            await asyncio.wait({answering})
             self.running -= 1
+
+    async def _answer(self, request: Request, wire: Wire | None, send: Send) -> None:
+        async with AsyncExitStack() as stack:
+            begun = await self._begun(request, wire, stack)
+            await _sent(send, begun, is_head=request.method == "HEAD")
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -161,6 +179,8 @@ class Gateway:
         """The request as it came; why: it goes without memory. body: its pieces where nobody has read them."""
         headers = passed_on(request.headers)
         has_body = isinstance(body, bytes) or not {"content-length", "transfer-encoding"}.isdisjoint(request.named)
+        if not has_body:
+            request.is_read.set()
         target = self._upstreams.target(model_in(body) if isinstance(body, bytes) else "")
         answer = await stack.enter_async_context(
             self._upstreams.asked(target, request.method, request.path, headers, body if has_body else None)
@@ -173,12 +193,14 @@ class Gateway:
         target = self._upstreams.target(asked.model)
         try:
             scope, session_id = await self._in_time(self._who.scope, request.named, asked)
-        except (UnauthenticatedError, ForbiddenError):
-            raise
-        except OffpromptError as exc:
+        except ScopeError as exc:
             if self._options.without_scope == "pass":
                 raise TroubleError(str(exc)) from exc
             raise
+        except AccessError:
+            raise
+        except OffpromptError as exc:
+            raise self._trouble(exc) from exc
         lock = self._locks.setdefault((scope.scope, session_id), asyncio.Lock())
         await stack.enter_async_context(lock)
         session = scope.session(
@@ -188,18 +210,23 @@ class Gateway:
         try:
             body, headers = await asyncio.wait_for(exchange.request(asked.messages), self._options.deadline_s)
         except (OffpromptError, TimeoutError) as exc:
-            trouble = isinstance(exc, (BackendError, ConflictError, TimeoutError))
-            if trouble and self._options.on_trouble == "refuse":
-                raise BackendError(f"the memory does not answer: {exc}; ask again") from exc
-            raise TroubleError(str(exc) or "the memory took too long") from exc
+            raise self._trouble(exc) from exc
         answer = await stack.enter_async_context(exchange.sent(body, headers))
         return await self._answered(exchange, answer, session_id)
+
+    def _trouble(self, error: OffpromptError | TimeoutError) -> Exception:
+        """What becomes of a request that the memory cannot prepare: it goes as it came, or it is refused."""
+        why = str(error) or f"it took longer than {self._options.deadline_s:g} s"
+        is_down = isinstance(error, (BackendError, ConflictError, TimeoutError))
+        if is_down and self._options.on_trouble == "refuse":
+            return BackendError(f"the memory does not answer: {why}; ask again")
+        return TroubleError(why)
 
     async def _in_time(self, call: Callable[..., Any], *given: Any) -> Any:
         try:
             return await asyncio.wait_for(in_thread(call, *given), self._options.deadline_s)
         except TimeoutError as exc:
-            raise TroubleError("the memory took too long") from exc
+            raise self._trouble(exc) from exc
 
     async def _answered(self, exchange: Exchange, answer: Answered, session_id: str) -> Begun:
         if exchange.asked.streams and answer.status == HTTPStatus.OK and answer.kind == EVENTS:

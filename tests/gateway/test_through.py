@@ -1,0 +1,191 @@
+"""What is not ours goes through as it came: bytes, status, headers, in both directions."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import offprompt
+from offprompt.gateway.app import Gateway, GatewayOptions
+from offprompt.gateway.upstream import Target, Upstreams
+from offprompt.gateway.who import Who
+from tests.gateway.conftest import ALICE, nobody, served
+from tests.gateway.echo import Heard, RawUpstream, whole
+
+Raw = Callable[..., tuple[int, list[tuple[str, str]], bytes]]
+
+
+class Between:
+    """A gateway before a raw upstream."""
+
+    def __init__(self, answer: Callable[[Heard], list[bytes]], *, path: str = "") -> None:
+        self._answer, self._path = answer, path
+
+    def __enter__(self) -> Between:
+        self._memory = offprompt.open(":memory:")
+        self.upstream = RawUpstream(self._answer)
+        self.upstream.__enter__()
+        app = Gateway(
+            Who(self._memory, nobody, ALICE), Upstreams([Target(self.upstream.url + self._path)]), GatewayOptions()
+        )
+        self._served = served(app)
+        self.url = self._served.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._served.__exit__(None, None, None)
+        self.upstream.__exit__()
+        self._memory.close()
+
+    def ask(
+        self, method: str, path: str, headers: list[tuple[str, str]] | None = None, body: bytes | None = None
+    ) -> tuple[int, list[tuple[str, str]], bytes]:
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=20)
+        try:
+            connection.putrequest(method, path, skip_accept_encoding=True)
+            for name, value in headers or []:
+                connection.putheader(name, value)
+            if body is not None and not any(name.lower() == "transfer-encoding" for name, _ in headers or []):
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body)
+            answer = connection.getresponse()
+            return answer.status, [(name.lower(), value) for name, value in answer.getheaders()], answer.read()
+        finally:
+            connection.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/models?after=gpt%2D4&x=%E4%B8%8A"),
+        ("DELETE", "/v1/responses/resp_1"),
+        ("POST", "/v1/embeddings"),
+        ("PUT", "/v1/files/a%2Fb"),
+        ("PATCH", "/anything"),
+        ("HEAD", "/v1/models"),
+        ("OPTIONS", "/v1/models"),
+    ],
+)
+def test_any_other_request_goes_through(method: str, path: str) -> None:
+    sent = b'{"input":  "\xe4\xb8\x8a\xe6\xb5\xb7", "a":1.0}' if method in ("POST", "PUT", "PATCH") else None
+    body = b"" if method == "HEAD" else b"\x00\xff body"
+    given = [("Authorization", "Bearer sk-theirs"), ("X-Twice", "1"), ("X-Twice", "2"), ("Offprompt-Key", "op_x_y")]
+    back = [("Content-Type", "application/x-odd"), ("X-Request-Id", "r1"), ("Set-Cookie", "a=1"), ("Set-Cookie", "b=2")]
+    with Between(lambda _: whole("207 Odd", back, body)) as between:
+        status, headers, answer = between.ask(method, path, given, sent)
+        heard = between.upstream.heard[0]
+    assert heard.line == f"{method} {path} HTTP/1.1"
+    assert heard.body == (sent or b"")
+    assert heard.values("authorization") == ["Bearer sk-theirs"]
+    assert heard.values("x-twice") == ["1", "2"]
+    assert not [name for name, _ in heard.headers if name.startswith("offprompt-")]
+    assert (status, answer) == (207, body)
+    assert [value for name, value in headers if name == "set-cookie"] == ["a=1", "b=2"]
+    assert ("content-type", "application/x-odd") in headers
+
+
+def test_a_compressed_answer_stays_compressed() -> None:
+    packed = gzip.compress(b"many models " * 50)
+    back = [("Content-Encoding", "gzip"), ("Content-Type", "text/plain")]
+    with Between(lambda _: whole("200 OK", back, packed)) as between:
+        _, headers, answer = between.ask("GET", "/v1/models", [("Accept-Encoding", "gzip, br")])
+        assert between.upstream.heard[0].values("accept-encoding") == ["gzip, br"]
+    assert answer == packed
+    assert ("content-encoding", "gzip") in headers
+
+
+def test_an_upload_in_chunks_goes_through_in_chunks() -> None:
+    chunks = b"4\r\nabcd\r\n3\r\nefg\r\n0\r\n\r\n"
+    with Between(lambda _: whole("200 OK", [], b"ok")) as between:
+        _, _, answer = between.ask("POST", "/v1/files", [("Transfer-Encoding", "chunked")], chunks)
+        heard = between.upstream.heard[0]
+    assert answer == b"ok"
+    assert heard.body == b"abcdefg"
+
+
+def test_headers_about_one_connection_end_here() -> None:
+    given = [("Connection", "keep-alive, X-Mine"), ("X-Mine", "1"), ("TE", "trailers"), ("Keep-Alive", "timeout=5")]
+    back = [("Connection", "X-Theirs"), ("X-Theirs", "1"), ("Keep-Alive", "timeout=5"), ("X-Stays", "1")]
+    with Between(lambda _: whole("200 OK", back, b"ok")) as between:
+        _, headers, _ = between.ask("GET", "/v1/models", given)
+        heard = between.upstream.heard[0]
+    assert not {"x-mine", "te", "keep-alive"} & {name for name, _ in heard.headers}
+    assert not {"x-theirs", "keep-alive"} & {name for name, _ in headers}
+    assert ("x-stays", "1") in headers
+
+
+def test_the_upstreams_own_path_stands_in_front() -> None:
+    with Between(lambda _: whole("200 OK", [], b"ok"), path="/openai/deployments/d") as between:
+        between.ask("GET", "/models?api-version=1")
+        assert between.upstream.heard[0].line == "GET /openai/deployments/d/models?api-version=1 HTTP/1.1"
+
+
+@pytest.mark.parametrize("status", ["400 Bad Request", "401 Unauthorized", "429 Too Many Requests", "500 Oops"])
+@pytest.mark.parametrize("streams", [False, True])
+def test_an_error_of_the_upstream_comes_as_it_is(status: str, streams: bool) -> None:
+    told = b'{"error": {"message":  "no", "odd": [1.0]}}'
+    back = [("Content-Type", "application/json"), ("Retry-After", "7"), ("X-RateLimit-Left", "0")]
+    asked = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hi"}], "stream": streams}
+    with Between(lambda _: whole(status, back, told)) as between:
+        got, headers, answer = between.ask(
+            "POST", "/v1/chat/completions", [("Content-Type", "application/json")], json.dumps(asked).encode()
+        )
+    assert (got, answer) == (int(status[:3]), told)
+    assert ("retry-after", "7") in headers
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"not json", "not JSON"),
+        (b"[1]", "no JSON object"),
+        (b'{"model": "m", "messages": []}', "no list of messages"),
+        (b'{"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 2}', "several replies"),
+        (b'{"model": "m", "messages": [{"role": "user", "content": "x"}], "functions": [{"name": "f"}]}', "functions"),
+        (b'{"model": "m", "messages": [{"role": "odd", "content": "x"}]}', "role"),
+    ],
+)
+def test_what_no_session_can_read_goes_through_and_the_answer_says_so(body: bytes, why: str) -> None:
+    with Between(lambda _: whole("200 OK", [], b"theirs")) as between:
+        status, headers, answer = between.ask("POST", "/v1/chat/completions", [], body)
+        assert between.upstream.heard[0].body == body
+    assert (status, answer) == (200, b"theirs")
+    memory = dict(headers)["offprompt-memory"]
+    assert memory.startswith("off; ")
+    assert why in memory
+
+
+def test_an_upgrade_is_not_taken_up() -> None:
+    with Between(lambda _: whole("200 OK", [], b"plain")) as between:
+        status, _, answer = between.ask(
+            "GET", "/v1/realtime", [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Key", "x")]
+        )
+        assert "upgrade" not in {name for name, _ in between.upstream.heard[0].headers}
+    assert (status, answer) == (200, b"plain")
+
+
+def test_a_client_that_leaves_in_mid_stream_ends_the_upstreams_too() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunk = {"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "word "}}]}
+    event = b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+    def endless(_: Heard) -> Any:
+        yield head
+        while True:
+            yield b"%x\r\n%b\r\n" % (len(event), event)
+
+    asked = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hi"}], "stream": True}
+    body = json.dumps(asked).encode()
+    with Between(endless) as between:
+        with socket.create_connection(("127.0.0.1", urlsplit(between.url).port or 0)) as client:
+            client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body))
+            client.sendall(body)
+            assert b"word" in client.recv(65536) + client.recv(65536)
+        assert between.upstream.hung_up.wait(20)
