@@ -160,7 +160,13 @@ def test_without_the_extra_it_says_how_to_install_it(tmp_path: Path) -> None:
 def test_over_http_it_asks_for_the_token_and_for_no_web_page(tmp_path: Path) -> None:
     own = program(tmp_path / "a.db", "--user", "alice", "--http", "--port", "0", "--json")
     environ = {**os.environ, **(own.env or {}), "XDG_DATA_HOME": str(tmp_path / "data")}
-    process = subprocess.Popen([own.command, *own.args], stdout=subprocess.PIPE, text=True, env=environ)
+    process = subprocess.Popen(
+        [own.command, *own.args, "--log", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environ,
+    )
     assert process.stdout is not None
     listening = json.loads(process.stdout.readline())
     url, file = listening["url"], Path(listening["token_file"])
@@ -184,9 +190,14 @@ def test_over_http_it_asks_for_the_token_and_for_no_web_page(tmp_path: Path) -> 
 
     assert asyncio.run(talk()) == [403, 403, 403, 401, 401]
     process.send_signal(signal.SIGTERM)
-    assert process.communicate(timeout=60)[0] == ""
-    assert process.returncode == 0
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "")
     assert not file.exists()
+    lines = [json.loads(line) for line in err.splitlines()]
+    asked = [line for line in lines if line.get("route")]
+    assert {line["route"] for line in asked} == {"/mcp"}
+    assert [line["status"] for line in asked][-5:] == [403, 403, 403, 401, 401]
+    assert "Lisbon" not in err
 
 
 def test_off_the_loopback_it_does_not_start_without_a_key(tmp_path: Path) -> None:

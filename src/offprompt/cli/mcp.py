@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from offprompt.cli.call import Call, command
-from offprompt.cli.serve import token_for
+from offprompt.cli.serve import Log, token_for
 from offprompt.errors import UnsupportedError
 from offprompt.mcp.snippets import PATH, PORT, WHERE, Host, snippet
 from offprompt.records import Role, Trust
@@ -36,6 +36,7 @@ def mcp(
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(help="The port; 0: any that is free.", min=0, max=65535)] = PORT,
+    log: Annotated[Log, typer.Option(help="A line for each request over HTTP, on stderr.")] = "text",
     print_config: Annotated[
         Host | None, typer.Option("--print-config", help="Print the settings of a host instead, and end.")
     ] = None,
@@ -51,7 +52,7 @@ def mcp(
         call.put({"host": print_config, "where": WHERE[print_config], "text": text}, text)
         return
     if over_http:
-        _serve(call, host, port, trust)
+        _serve(call, (host, port), log, trust)
         return
     with call.memory(create=True) as memory:
         server = _server(call, memory, trust)
@@ -101,22 +102,24 @@ def _door(call: Call, memory: Offprompt, trust: Trust) -> Door:
     return ServerDoor(bound)
 
 
-def _serve(call: Call, host: str, port: int, trust: Trust) -> None:
+def _serve(call: Call, address: tuple[str, int], log: Log, trust: Trust) -> None:
     """Answer over HTTP until SIGTERM or Ctrl-C.
 
     Raises   UnsupportedError without the extras; UsageError off the loopback without a key.
     """
     try:
-        from offprompt.mcp.http import McpApp  # noqa: PLC0415 - extras
+        from offprompt.mcp.http import ENDPOINTS, McpApp  # noqa: PLC0415 - extras
         from offprompt.rest.guarding import guard_for  # noqa: PLC0415
         from offprompt.rest.serving import listen, run, url_of  # noqa: PLC0415
+        from offprompt.rest.watching import watching  # noqa: PLC0415
     except ImportError as exc:
         raise UnsupportedError("serving MCP over HTTP needs more; run: pip install 'offprompt[mcp,serve]'") from exc
-    bound = listen(host, port)
+    watched = watching(log, ENDPOINTS.values(), os.environ)
+    bound = listen(*address)
     with token_for(bound) as token, call.memory(create=True) as memory:
-        identify = guard_for(memory, (host, bound.getsockname()[0]), token=token, user=call.options.user)
+        identify = guard_for(memory, (address[0], bound.getsockname()[0]), token=token, user=call.options.user)
         app = McpApp(memory, identify, trust=trust)
-        run(app, bound, on_started=lambda: _say_where(call, url_of(bound), token))
+        run(app, bound, around=watched, on_started=lambda: _say_where(call, url_of(bound), token))
 
 
 def _say_where(call: Call, url: str, token: str) -> None:

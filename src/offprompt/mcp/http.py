@@ -65,9 +65,12 @@ class McpApp:
             return
         self.running += 1
         try:
+            scope["offprompt.endpoint"] = ENDPOINTS["read"].name
             headers = read_headers(scope["headers"])
-            scope[ASKED] = await self._identified(scope["method"], headers), headers
+            identity = scope["offprompt.identity"] = await self._identified(scope["method"], headers)
+            scope[ASKED] = identity, headers
         except OffpromptError as exc:
+            scope["offprompt.problem"] = type(exc).__name__
             await refuse(exc, send)
         else:
             await self._app(scope, receive, send)
