@@ -73,26 +73,41 @@ def test_a_request_that_is_sent_again_changes_nothing(alice: Any) -> None:
     assert [version.version for version in alice.slots.history("city")] == [1]
 
 
-def test_a_store_that_fails_leaves_the_agent_alive(
+class FullError(BackendError):
+    """The store fails."""
+
+
+def test_a_store_that_fails_leaves_the_agent_alive_and_keeps_its_secrets(
     servers: Workers, alice: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The worker that reads the reply learns of it from the client, not from the one that made the request."""
     caplog.set_level(logging.CRITICAL, "offprompt")
     store = type(servers.servers[0].memory.parts.main)
+    alice.write("api_key", "Zx9-hunter2-qwerty", policy="never")
     session = alice.session("s", model="gpt-4o-mini", system="Be kind.")
+    messages: list[Any] = [{"role": "user", "content": "看一下"}]
+    before: dict[str, Any] = {}
+    for _ in servers.servers:  # each worker has met the session, and knows what it may not send
+        before = session.prepare(messages)
+    messages += session.absorb(as_reply(call("env", "c1"), "openai")).messages
+    messages.append({"role": "tool", "tool_call_id": "c1", "content": "KEY=Zx9-hunter2-qwerty"})
 
-    def full(_store: Any, _change: SessionChange) -> None:
-        raise BackendError("the disk is full")
+    def broken(*_: Any, **__: Any) -> Any:
+        raise FullError("the disk is full")
 
-    with monkeypatch.context() as broken:
-        broken.setattr(store, "commit", full)
-        request = session.prepare(HELLO)
-    assert request["messages"][-1] == HELLO[0]
-    first = session.absorb(as_reply(call("mem_write", "m1", slot="city", value="Ulm"), "openai"))
+    with monkeypatch.context() as patch:
+        for name in ("apply", "batch", "commit", "load", "journal", "ledger"):
+            patch.setattr(store, name, broken)
+        for _ in servers.servers:
+            request = session.prepare(messages)
+            assert request["messages"][: len(before["messages"])] == before["messages"]
+            assert "hunter2" not in str(request)
+            servers.transport.next_is(1)
+        first = session.absorb(as_reply(call("mem_write", "m1", slot="city", value="Ulm"), "openai"))
     assert not first.done
     assert any("the disk is full" in warning for warning in first.warnings)
     assert alice.read("city", None) is None
-    request = session.prepare([*HELLO, *first.messages])
+    session.prepare([*messages, *first.messages])
     assert session.absorb(as_reply("Not saved.", "openai")).done
 
 
