@@ -132,10 +132,10 @@ def test_a_key_that_reads_lists_searches_and_attaches(memory: Offprompt) -> None
             (await client.call_tool("mem_search", {"query": "city"})).structured_content["items"][0]["name"],
             (await client.call_tool("mem_list")).structured_content["items"][0]["name"],
             (await client.list_resources()).resources[1].name,
-            (await client.get_prompt("about_me")).messages[0].content.model_dump()["text"][-6:],
+            "Lisbon" in (await client.get_prompt("about_me")).messages[0].content.model_dump()["text"],
         ]
 
-    assert served(memory, lambda app: talked(app, "reader", talk)) == ["city", "city", "city", "Lisbon"]
+    assert served(memory, lambda app: talked(app, "reader", talk)) == ["city", "city", "city", True]
 
 
 def test_without_a_key_nothing_is_read(memory: Offprompt) -> None:

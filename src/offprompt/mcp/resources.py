@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -93,7 +94,9 @@ def prompt_text(memory: ModelMemory, pager: Pager, prompt: PromptDef, arguments:
     Raises   UsageError if the text to remember is missing, or too long for one answer.
     """
     if prompt.argument is None:
-        return ABOUT[prompt.language].format(known=Resources(memory, pager).profile())
+        nonce = secrets.token_hex(4)  # what is stored cannot know it, and so not close the frame
+        known = f"<memory {nonce}>\n{Resources(memory, pager).profile()}\n</memory {nonce}>"
+        return ABOUT[prompt.language].format(known=known)
     given = arguments.get(prompt.argument, "").strip()
     if not given:
         raise UsageError(f"the prompt {prompt.name!r} needs `{prompt.argument}`: what to remember")
