@@ -24,6 +24,8 @@ its exit code."""
 
 LOOK_S: Final = 0.1
 LONGEST_WAIT_S: Final = 30.0
+LASTED_S: Final = 1.0
+"""Seconds after which the end of a worker is an accident, and no sign that the next one will not work either."""
 LATE_S: Final = 10.0
 """Seconds beyond its own limit after which a worker that was told to stop is killed."""
 
@@ -116,7 +118,7 @@ class Workers:
             del self._begun[pid]
             if self._on_end is not None:
                 self._on_end(pid)
-            has_lasted = time.monotonic() - at > LONGEST_WAIT_S
+            has_lasted = time.monotonic() - at > LASTED_S
             self._failures = 0 if has_lasted else self._failures + 1
             wait_s = 0.0 if self._failures < 3 else min(2.0 ** (self._failures - 3), LONGEST_WAIT_S)
             self._not_before = time.monotonic() + wait_s
