@@ -81,6 +81,12 @@ PAIRS: Final = (
         {"Offprompt-Agent": "bot"},
         {"user": "bob", "agent": "bot"},
     ),
+    Pair(
+        "somebody's, whose session's id was guessed",
+        Identity(users=("alice",), roles=ALL, default_user="alice"),
+        {"Offprompt-Session": "s1"},
+        {"session": "s1"},
+    ),
     Pair("another app's", Identity(roles=ALL, default_user="alice"), {}, {"app": "shop", "user": "alice"}),
     Pair(
         "another app's, which the headers name",

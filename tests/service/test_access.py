@@ -8,7 +8,7 @@ import pytest
 
 from offprompt.errors import ForbiddenError, ScopeError, UsageError
 from offprompt.records import ROLES, Identity, Role, Scope
-from offprompt.service.access import check_app, check_whole_app, scope_for
+from offprompt.service.access import actor_for, check_app, check_whole_app, scope_for
 
 ANY = Identity()
 ALICE = Identity(users=("alice",), key="k1")
@@ -114,6 +114,21 @@ def test_no_scope_is_ever_wider_than_the_key() -> None:
             continue
         assert identity.users is None or scope.user in identity.users
         assert identity.agents is None or scope.agent in identity.agents
+
+
+def test_a_key_of_a_user_does_not_see_what_lies_under_a_session_alone() -> None:
+    whole = Scope("shop", "alice", "bot", "s1")
+    own = actor_for(ALICE, "alice").view(whole)
+    assert own == whole
+    assert whole == own
+    assert {whole: 1}[own] == 1
+    assert hash(own) == hash(whole)
+    hidden = set(whole.inherited()) - set(own.inherited())
+    assert hidden == {Scope("shop", agent="bot", session="s1"), Scope("shop", session="s1")}
+    assert own.narrow(session="s1").inherited() == own.inherited()
+    assert own.without_session().inherited() == Scope("shop", "alice", "bot").inherited()
+    assert actor_for(ANY, "alice").view(whole).inherited() == whole.inherited()
+    assert actor_for(ALICE, None).view(Scope(shared=True)) == Scope(shared=True)
 
 
 def test_an_actor_names_key_subject_and_for_whom() -> None:

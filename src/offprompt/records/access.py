@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from offprompt.errors import ForbiddenError
-from offprompt.records.scope import Scope, Within
+from offprompt.records.scope import OwnScope, Scope, Within
 
 Role: TypeAlias = Literal["read", "write", "admin"]
 """What one may do: find, change, or all: erase, users, keys, the shared scope, what wipes much at once."""
@@ -100,10 +100,17 @@ class Actor:
     name     what events say.
     bounded  from a user's scope it changes that user's records only, from others what is not shared; from the shared
              scope it sees what is shared and nothing of the app's users and agents, who lie below it.
+    of_user  it is one user's, or a few users': it does not see what is stored under a session alone.
     """
 
     name: str = "app"
     bounded: bool = False
+    of_user: bool = False
+
+    def view(self, scope: Scope) -> Scope:
+        """The scope as this one sees it."""
+        is_own = self.of_user and scope.user is not None
+        return OwnScope(scope.app, scope.user, scope.agent, scope.session) if is_own else scope
 
     def via(self, part: str) -> str:
         """What events say of what a part of ours, such as `model`, does on its behalf."""

@@ -130,6 +130,25 @@ class Scope:
         return " ".join(parts) if parts else "shared"
 
 
+class OwnScope(Scope):
+    """A scope as somebody sees it who is of its user only; equal to the scope, and with the same subtree.
+
+    It does not inherit what is stored under a session without a user: that is of somebody whom nobody has named, and
+    ids of sessions can be guessed.
+    """
+
+    __slots__ = ()
+
+    def inherited(self) -> tuple[Scope, ...]:
+        """See Scope."""
+        return tuple(one for one in _inherited(self) if one.user is not None or one.session is None)
+
+    def __eq__(self, other: object) -> bool:
+        return self.key == other.key if isinstance(other, Scope) else NotImplemented
+
+    __hash__ = Scope.__hash__
+
+
 @lru_cache(maxsize=1024)
 def _of_key(key: tuple[str, str, str, str]) -> Scope:
     app, user, agent, session = key

@@ -48,7 +48,8 @@ def scope_for(
 
 def actor_for(identity: Identity, user: str | None) -> Actor:
     """Whose doing it is what the identity does in a user's scope; only an admin of the whole app is not bounded."""
-    return Actor(identity.acting_for(user), bounded=not (identity.whole_app and identity.may("admin")))
+    bounded = not (identity.whole_app and identity.may("admin"))
+    return Actor(identity.acting_for(user), bounded=bounded, of_user=identity.users is not None)
 
 
 def check_app(identity: Identity, app: str | None = None, *, role: Role) -> str:

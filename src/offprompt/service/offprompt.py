@@ -278,7 +278,7 @@ class Offprompt:
 
     def bound(self, scope: Scope, actor: Actor = APPLICATION) -> BoundScope:
         """A scope of this memory; see `scope`."""
-        return BoundScope(self.parts, resolved(self.parts.memories.store, scope), actor)
+        return BoundScope(self.parts, actor.view(resolved(self.parts.memories.store, scope)), actor)
 
     def alias(self, old: str, new: str, *, app: str | None = None, preview: bool = False, actor: str = "app") -> Joined:
         """Join two ids of one person: from now on `scope(user=old)` is `scope(user=new)`.

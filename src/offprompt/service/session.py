@@ -218,7 +218,8 @@ class Session:
     @property
     def record(self) -> SessionRecord | None:
         """The session's record as stored, None before the first prepare."""
-        return self._kit.sessions.load(self.scope)
+        record = self._kit.sessions.load(self.scope)
+        return None if record is None else replace(record, scope=self.scope)  # which may see less than a stored one
 
     @property
     def last_entry(self) -> LedgerEntry | None:
@@ -262,7 +263,7 @@ class Session:
         return self._kit.sessions.journal(self.scope)
 
     def _load(self) -> tuple[SessionRecord, Turn]:
-        record = self._kit.sessions.load(self.scope) or self._new_record()
+        record = self.record or self._new_record()
         wire = self._model.shape.name
         if record.wire != wire:
             raise UsageError(
