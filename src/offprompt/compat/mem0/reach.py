@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from offprompt.compat.mem0.filters import Bound, Wanted, compile_tree
 from offprompt.errors import NotFoundError, ScopeError
 from offprompt.protocols import apply
-from offprompt.records import MEMORY_STATES, Identity, ListMemories, Memory, MemoryQuery, MemoryState, Role, Scope
+from offprompt.records import (
+    MEMORY_STATES,
+    GetMemories,
+    Identity,
+    ListMemories,
+    Memory,
+    MemoryQuery,
+    MemoryState,
+    Role,
+    Scope,
+)
 from offprompt.records.scope import clean_id
 from offprompt.service.access import actor_for, check_app, check_whole_app, scope_for
 from offprompt.service.aliasing import resolved
@@ -101,10 +111,9 @@ class Reach:
         Raises   NotFoundError, in the same words whether there is none or it is somebody else's.
         """
         check_app(self.identity, role=role)
-        states: tuple[MemoryState, ...] = MEMORY_STATES if hidden else ALL_STATES
-        query = MemoryQuery(self.everything, "subtree", states=states, ids=(clean_text(memory_id),))
-        for found in apply(self.memory.parts.memories.store, ListMemories(query)):
-            if self.allows(found.scope):
+        own = apply(self.memory.parts.memories.store, GetMemories(self.identity.app, (clean_text(memory_id),)))
+        for found in own:
+            if self.allows(found.scope) and (hidden or found.state != "forgotten"):
                 self.check_shared([found], role)
                 return found
         shown = clean_text(memory_id)[:40]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from offprompt.compat.mem0.asked import Export, ExportWanted, asked
-from offprompt.compat.mem0.entities import Entities
-from offprompt.compat.mem0.making import Making
 from offprompt.rest.endpoint import Call, Endpoint, Example
 from offprompt.rest.mem0.shapes import Found, OfKind, body_of, endpoint, reach
+
+if TYPE_CHECKING:
+    from offprompt.compat.mem0.entities import Entities
+    from offprompt.compat.mem0.making import Making
 
 ALICE: Final = {"filters": {"user_id": "alice"}}
 
@@ -37,7 +39,15 @@ class Summary(Struct, kw_only=True, frozen=True):
     filters: dict[str, Any] | None = None
 
 
+def _making(call: Call) -> Making:
+    from offprompt.compat.mem0.making import Making  # noqa: PLC0415 - loads NumPy and the rules
+
+    return Making(reach(call))
+
+
 def _entities(call: Call) -> Entities:
+    from offprompt.compat.mem0.entities import Entities  # noqa: PLC0415 - loads NumPy and the rules
+
     return Entities(reach(call))
 
 
@@ -80,17 +90,17 @@ def set_settings(call: Call) -> Found:
 
 def export(call: Call) -> Found:
     """Nothing is copied: it is made when it is asked for."""
-    return Making(reach(call)).export(asked(call.body, Export)[0])
+    return _making(call).export(asked(call.body, Export)[0])
 
 
 def exported(call: Call) -> Found:
     """In the shape of its schema where a model is set that fills it, else the memories as they are."""
-    return Making(reach(call)).exported(asked(call.body, ExportWanted)[0])
+    return _making(call).exported(asked(call.body, ExportWanted)[0])
 
 
 def summary(call: Call) -> Found:
     """By a model where one is set, else the memories themselves; `made_by` says which."""
-    return Making(reach(call)).summary(asked(call.body, Summary)[0].filters)
+    return _making(call).summary(asked(call.body, Summary)[0].filters)
 
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import json
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from offprompt.compat.mem0.asked import Add, Change, Feedback, Listing, OneChange, OneId, Search, asked
-from offprompt.compat.mem0.records import MAX_BATCH, Records
 from offprompt.errors import NotFoundError, UsageError
 from offprompt.records import as_dict, as_list
 from offprompt.rest.endpoint import Call, Endpoint, Example
-from offprompt.rest.mem0.shapes import After, Found, Ids, Linked, Paged, batch_of, body_of, endpoint, reach
+from offprompt.rest.mem0.shapes import MANY, After, Found, Ids, Linked, Paged, batch_of, body_of, endpoint, reach
+
+if TYPE_CHECKING:
+    from offprompt.compat.mem0.records import Records
 
 MAX_FILTERS: Final = 20_000
 ID: Final = {"memory_id": "m_01K0000000000000000000000"}
@@ -20,6 +22,8 @@ PAGES: Final = "/v3/memories/"
 
 
 def _records(call: Call) -> Records:
+    from offprompt.compat.mem0.records import Records  # noqa: PLC0415 - loads NumPy and the rules
+
     return Records(reach(call))
 
 
@@ -108,7 +112,7 @@ def _batch(call: Call) -> list[dict[str, Any]]:
     items = as_list(call.body.get("memories")) or []
     batch = [one for item in items if (one := as_dict(item)) is not None]
     if not batch or len(batch) != len(items):
-        raise UsageError(f"memories: give a list of 1 to {MAX_BATCH} objects, each with a memory_id")
+        raise UsageError(f"memories: give a list of 1 to {MANY} objects, each with a memory_id")
     return batch
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from msgspec import Struct
 
 from offprompt.compat.mem0.asked import asked
-from offprompt.compat.mem0.project import Project
 from offprompt.rest.endpoint import Call, Endpoint, Example
 from offprompt.rest.mem0.shapes import Fields, Found, Member, body_of, endpoint, reach
+
+if TYPE_CHECKING:
+    from offprompt.compat.mem0.project import Project
 
 PROJECTS: Final = "/api/v1/orgs/organizations/{org_id}/projects/"
 PROJECT: Final = PROJECTS + "{project_id}/"
@@ -52,6 +54,8 @@ class Hook(Struct, kw_only=True, frozen=True):
 
 
 def _project(call: Call) -> Project:
+    from offprompt.compat.mem0.project import Project  # noqa: PLC0415 - loads NumPy and the rules
+
     project = Project(reach(call))
     if "project_id" in call.path:
         project.check(call.path.get("org_id", OURS["org_id"]), call.path["project_id"])

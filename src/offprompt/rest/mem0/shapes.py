@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Struct
 
-from offprompt.compat.mem0.reach import Reach
 from offprompt.rest.endpoint import JSON, Call, Endpoint, Shape
+
+if TYPE_CHECKING:
+    from offprompt.compat.mem0.reach import Reach
 
 TAG: Final = "mem0"
 MANY: Final = 1000
@@ -95,4 +97,6 @@ endpoint = partial(Endpoint, tag=TAG, query=NoQuery, answer=Found, is_scoped=Fal
 
 def reach(call: Call) -> Reach:
     """What who asks reaches."""
+    from offprompt.compat.mem0.reach import Reach  # noqa: PLC0415 - loads NumPy and the rules
+
     return Reach(call.memory, call.identity)
