@@ -28,6 +28,7 @@ from offprompt.service.replay.report import totals
 from offprompt.service.replay.simulate import simulate
 from offprompt.testing.agent_log import agent_log
 from offprompt.wire.prices import builtin_sheets, named_sheet
+from tools import rest_page
 from tools.blocks import fitting, run_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -161,6 +162,10 @@ PARTS: dict[str, Callable[[], str]] = {
     "prices": prices,
     "matrix": matrix,
     "figures": figures,
+    "headers": rest_page.headers,
+    "problems": rest_page.problems,
+    "routes": rest_page.routes,
+    "shapes": rest_page.shapes,
 }
 
 
