@@ -262,6 +262,15 @@ def test_a_packed_body_is_refused(server: Running) -> None:
     assert server.ask("POST", "/mem/write", user="t", content=GOOD, headers=headers).status_code == 415
 
 
+def test_a_body_where_none_is_read_is_not_passed_over(server: Running) -> None:
+    server.ask("PUT", "/v1/slots/city", user="n", json={"value": 1})
+    for method, path in (("POST", "/v1/slots/city/erase"), ("DELETE", "/v1/slots/city"), ("GET", "/v1/slots/city")):
+        refused = server.ask(method, path, user="n", json={"within": "subtree"})
+        assert (refused.status_code, "takes no body" in refused.text) == (400, True)
+    chunked = (piece for piece in (b"{", b"}"))
+    assert server.ask("POST", "/v1/slots/city/erase", user="n", content=chunked).status_code == 400
+
+
 @pytest.mark.parametrize(
     ("given", "status"),
     [

@@ -78,8 +78,8 @@ def learned(answer: httpx.Response, ids: dict[str, str]) -> None:
     """Ids of what was made."""
     if answer.headers.get("content-type") == JSON:
         text = answer.text
-        if (at := text.find('"memory_id":"')) >= 0:
-            ids.setdefault("id", text[at + 13 :].partition('"')[0])
+        if (at := text.find('"name":"m_')) >= 0:
+            ids.setdefault("id", text[at + 8 :].partition('"')[0])
 
 
 @pytest.mark.parametrize("name", list(BY_NAME))

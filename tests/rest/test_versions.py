@@ -74,3 +74,26 @@ def test_uses_do_not_change_the_tag(server: Running) -> None:
 @pytest.mark.parametrize("given", ["1", '"a', "a, b", '"1" "2"'])
 def test_what_is_no_tag_is_refused(server: Running, given: str) -> None:
     assert put(server, "v7", "a", If_Match=given)[0] == 400
+
+
+def test_memories_have_tags_too(server: Running) -> None:
+    told = {"what": "I moved to Shanghai", "derive": "none"}
+    (made,) = server.ask("POST", "/v1/memories", user="v8", json=told).json()["remembered"]
+    path = f"/v1/memories/{made['name']}"
+    tag = server.ask("GET", path, user="v8").headers["etag"]
+    assert server.ask("GET", path, user="v8", headers={"If-None-Match": tag}).status_code == 304
+    changed = server.ask("PATCH", path, user="v8", json={"tags": ["home"]}, headers={"If-Match": tag})
+    assert (changed.status_code, changed.headers["etag"] != tag) == (200, True)
+    for method, body in (("PATCH", {"tags": ["x"]}), ("DELETE", None)):
+        assert server.ask(method, path, user="v8", json=body, headers={"If-Match": tag}).status_code == 412
+    assert server.ask("DELETE", path, user="v8", headers={"If-Match": changed.headers["etag"]}).status_code == 200
+    assert server.ask("DELETE", path, user="v8", headers={"If-Match": "*"}).status_code == 412
+
+
+def test_a_condition_is_never_passed_over(server: Running) -> None:
+    put(server, "v9", "a")
+    for method, path in (("POST", "/v1/slots/city/erase"), ("POST", "/mem/forget")):
+        body = {"slot": "city"} if path == "/mem/forget" else None
+        refused = server.ask(method, path, user="v9", json=body, headers={"If-Match": '"7"'})
+        assert (refused.status_code, "looks at no if-match" in refused.text) == (400, True)
+    assert server.ask("GET", "/v1/slots/city", user="v9").status_code == 200

@@ -23,7 +23,7 @@ from offprompt.rest.reading import (
     QueryReader,
     Receive,
     StreamReader,
-    check_types,
+    check_heads,
     read_body,
     read_headers,
 )
@@ -122,7 +122,7 @@ class Dispatch:
             identity = asked if isinstance(asked, Identity) else await self._lanes.waited(asked)
             scope["offprompt.identity"] = identity
             check_role(identity, endpoint.role)
-        check_types(endpoint, headers)
+        check_heads(endpoint, headers)
         call = Call(self._memory, identity, endpoint, headers, path)
         if endpoint.query is not None:
             call.query = self._queries[endpoint.name].read(scope["query_string"])

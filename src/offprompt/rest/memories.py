@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import UnsetType
 
-from offprompt.errors import NotFoundError
+from offprompt.errors import ConflictError, NotFoundError
 from offprompt.records import DEFAULT, Default, Memory, MemoryPage, Recalled
 from offprompt.rest.endpoint import Answer, Call, Endpoint, Example
 from offprompt.rest.memory_shapes import (
@@ -24,7 +24,7 @@ from offprompt.rest.memory_shapes import (
     Time,
     Versions,
 )
-from offprompt.rest.versions import expected_version, tag_of
+from offprompt.rest.versions import NONE_THERE, expected_version, tag_of
 
 TAG: Final = "memories"
 ID: Final = {"id": "m_01K0000000000000000000000"}
@@ -123,7 +123,10 @@ def update(call: Call) -> Answer:
 
 
 def forget(call: Call) -> Counted:
-    """Hides it and what was derived from it alone; it can be undone for a time."""
+    """Hides it and what was derived from it alone; it can be undone for a time. With If-Match only that version."""
+    wanted = expected_version(call, lambda: _there(call))
+    if wanted is not None and (_there(call) or (NONE_THERE, ""))[0] != wanted:
+        raise ConflictError("another version of this memory is there; read it, and decide anew")
     count = call.scope.memories.forget(call.path["id"])
     if not count:
         raise _unknown(call)
@@ -288,7 +291,15 @@ ENDPOINTS: Final = (
         answer=SaidIn,
     ),
     Endpoint(
-        "GET", "/v1/memories/{id}", "get_memory", get_memory, "Get a memory.", TAG, answer=Memory, example=NOWHERE
+        "GET",
+        "/v1/memories/{id}",
+        "get_memory",
+        get_memory,
+        "Get a memory.",
+        TAG,
+        answer=Memory,
+        is_versioned=True,
+        example=NOWHERE,
     ),
     Endpoint(
         "PATCH",
@@ -300,6 +311,7 @@ ENDPOINTS: Final = (
         role="write",
         body=MemoryChange,
         answer=Memory,
+        is_versioned=True,
         example=Example(body={"tags": ["home"]}, path=ID, status=404),
     ),
     Endpoint(
@@ -311,6 +323,7 @@ ENDPOINTS: Final = (
         TAG,
         role="write",
         answer=Counted,
+        is_versioned=True,
         example=NOWHERE,
     ),
     Endpoint(

@@ -27,6 +27,8 @@ BODY_S: Final = 60.0
 ONCE: Final = frozenset({"authorization", "content-type", "host", "idempotency-key"})
 """Headers that stand once, with those of ours: two of them are one too many to know what is meant."""
 
+CONDITIONS: Final = ("if-match", "if-none-match")
+
 _OPENING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 _STRING: Final = ord('"')
 
@@ -48,10 +50,11 @@ def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> Headers:
     return found
 
 
-def check_types(endpoint: Endpoint, headers: Headers) -> None:
-    """Nothing, if the body is of the type that the endpoint reads, and what it answers is wanted.
+def check_heads(endpoint: Endpoint, headers: Headers) -> None:
+    """Nothing, if the endpoint does all that the headers ask for: nothing that is sent is passed over.
 
-    Raises   RequestError 415 or 406.
+    Raises   RequestError 415 for a body of another type, 406 if another answer is wanted, 400 for a body or a condition
+             where none is looked at.
     """
     if endpoint.body is not None:
         wanted = endpoint.reads
@@ -66,6 +69,13 @@ def check_types(endpoint: Endpoint, headers: Headers) -> None:
             )
         if headers.get("content-encoding", "identity").lower() != "identity":
             raise RequestError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a packed body is not read; send it as it is")
+    elif headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+        raise RequestError(HTTPStatus.BAD_REQUEST, f"{endpoint.method} {endpoint.path} takes no body; leave it out")
+    if endpoint.is_change and not endpoint.is_versioned and not headers.keys().isdisjoint(CONDITIONS):
+        raise RequestError(
+            HTTPStatus.BAD_REQUEST,
+            f"{endpoint.method} {endpoint.path} looks at no {' or '.join(CONDITIONS)}; leave them out",
+        )
     accept = headers.get("accept")
     if accept is not None and not _is_wanted(accept, endpoint.answers):
         raise RequestError(
