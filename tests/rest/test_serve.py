@@ -218,3 +218,12 @@ def test_a_missing_extra_is_named() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 4
     assert "pip install 'offprompt[serve]'" in done.stderr
+
+
+def test_connections_leave_room_for_the_files_of_the_store(tmp_path: Path) -> None:
+    program = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (300, 500)); "
+        "from offprompt.rest.serving import OTHER_FILES, room_for_connections as room; "
+        "assert room() == 500 - OTHER_FILES; assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 500"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)

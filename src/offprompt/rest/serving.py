@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from types import FrameType
 from typing import Any, Final, Protocol, cast
 
@@ -30,6 +33,8 @@ MAX_TARGET_BYTES: Final = 8 * 1024
 MAX_HEADERS: Final = 100
 MAX_SPILLED_BYTES: Final = 64 * 1024 * 1024
 MAX_CONNECTIONS: Final = 4000
+OTHER_FILES: Final = 256
+"""Files that are open beside connections: of stores, logs, libraries."""
 CLOSING_S: Final = 2
 LATE_S: Final = 5.0
 """Seconds beyond its limit, and what closes the store, after which a process that was told to stop is ended."""
@@ -148,8 +153,9 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:
         """A client is there."""
         super().connection_made(transport)
-        if len(self.connections) > MAX_CONNECTIONS:
-            self._refuse(503, f"more than {MAX_CONNECTIONS:,} connections; try again soon")
+        most = min(MAX_CONNECTIONS, room_for_connections())
+        if len(self.connections) > most:
+            self._refuse(503, f"more than {most:,} connections; try again soon")
             return
         self._slow = self.loop.call_later(HEAD_S, self._too_slow)
 
@@ -221,6 +227,22 @@ class Connection(HttpToolsProtocol):
         self._slow = None
         if not self.transport.is_closing():
             self._refuse(408, f"the head did not come within {HEAD_S:g} s; send it at once")
+
+
+@cache
+def room_for_connections() -> int:
+    """How many connections this process may hold by the system's limit of open files, which is raised if that may be.
+
+    Without it the system would refuse to accept, and clients would wait for nothing.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_CONNECTIONS + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, soft - OTHER_FILES)
 
 
 def listen(host: str, port: int) -> socket.socket:
