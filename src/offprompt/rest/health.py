@@ -7,6 +7,8 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from offprompt import __version__
+from offprompt.protocols import run
+from offprompt.records import GetSlot, Scope
 from offprompt.rest.endpoint import Call, Endpoint
 
 TAG: Final = "health"
@@ -35,8 +37,11 @@ def health(call: Call) -> Health:
 
 
 def ready(call: Call) -> Ready:
-    """503 if the store does not answer: then send requests elsewhere."""
-    call.memory.parts.main.note("ready")
+    """503 if the store of memories or that of slots does not answer: then send requests elsewhere."""
+    parts = call.memory.parts
+    parts.main.note("ready")
+    if parts.slots is not parts.main:
+        run(parts.slots, GetSlot(Scope(parts.settings.app, shared=True), "ready"))
     return Ready("ready")
 
 
