@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 import offprompt
+from offprompt.cli.errors import PIPE_CLOSED
 from tests.mcp.conftest import ask, program, said
 
 HELLO = {
@@ -88,6 +90,23 @@ def test_stdout_carries_the_protocol_alone_and_closed_stdin_ends_it(tmp_path: Pa
     acknowledged = {f"n{answer['id']}" for answer in map(json.loads, out.splitlines()) if "result" in answer}
     with offprompt.open(tmp_path / "a.db") as memory:
         assert memory.scope(user="alice").slots.snapshot().keys() >= acknowledged | {"city"}
+
+
+def test_a_host_that_has_left_is_no_trouble(tmp_path: Path) -> None:
+    process = started(tmp_path / "a.db")
+    sent(process, HELLO)
+    assert answered(process)
+    assert process.stdout is not None
+    process.stdout.close()
+    with contextlib.suppress(BrokenPipeError):
+        sent(process, READY, *(written(number, name=f"n{number}", value="x") for number in range(1, 9)))
+    assert process.stdin is not None
+    assert process.stderr is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+    assert process.wait(timeout=60) == PIPE_CLOSED
+    assert process.stderr.read() == ""
+    process.stderr.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

@@ -64,9 +64,18 @@ class MemoryServer:
         self._listed = [_tool(name, own) for name in TOOLS]
 
     async def over_stdio(self) -> None:
-        """Serve stdin and stdout until stdin ends; what else is written to stdout goes to stderr."""
-        async with stdio_server() as (reads, writes):
-            await self.server.run(reads, writes, self.server.create_initialization_options())
+        """Serve stdin and stdout until stdin ends; what else is written to stdout goes to stderr.
+
+        Raises   BrokenPipeError if the host has left and takes no answer.
+        """
+        has_left = False
+        try:
+            async with stdio_server() as (reads, writes):
+                await self.server.run(reads, writes, self.server.create_initialization_options())
+        except* BrokenPipeError:
+            has_left = True
+        if has_left:
+            raise BrokenPipeError
 
     def http_app(self) -> ASGIApp:
         """The ASGI application at /mcp, without a state between requests. Who may ask is not its matter."""
