@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import eq
 from typing import TypeVar
 
 from offprompt.records import (
@@ -72,7 +74,7 @@ class MemoryRows:
         return _sorted([row for row in rows if (row.scope, row.kind, row.subject, row.attribute) == same])
 
     def rows(self, query: MemoryQuery, scope: Scope, now: float) -> list[Memory]:
-        inside = scope.holds if query.within == "subtree" else scope.__eq__
+        inside = scope.holds if query.within == "subtree" else partial(eq, scope)
         found = [row for row in self.memories.values() if inside(row.scope) and rules.fits(row, query, now)]
         return _sorted(found)[: query.limit]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from operator import eq
 from typing import Any
 
 from offprompt.errors import ConflictError
@@ -206,7 +208,7 @@ def erase(table: MemoryTable, op: EraseMemories, now: float) -> int:
         rows = [*table.rows(query, op.scope, now), *table.rows(replace(query, expired=True), op.scope, now)]
     else:
         found = [table.load(op.scope.app, memory_id) for memory_id in dict.fromkeys(op.ids)]
-        inside = op.scope.holds if op.within == "subtree" else op.scope.__eq__
+        inside = op.scope.holds if op.within == "subtree" else partial(eq, op.scope)
         rows = [row for row in found if row is not None and inside(row.scope)]
     _remove(table, rows)
     table.log([event(None, name=op.ids[0] if op.ids and len(op.ids) == 1 else "", why=f"{len(rows)} memories")])

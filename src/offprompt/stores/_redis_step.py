@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
+from operator import eq
 from typing import Any, Final, TypeAlias
 
 from offprompt.records import Event, Scope
@@ -115,7 +117,7 @@ class RedisStep:
             self._read_subtree(scope)
         elif scope not in self._whole:
             self._read([self._all_of(scope)])
-        inside = scope.holds if subtree else scope.__eq__
+        inside = scope.holds if subtree else partial(eq, scope)
         return [place for place, row in self._rows.items() if row is not None and inside(place[0])]
 
     def due(self, app: str | None, now: float, hidden_before: float, most: int | None) -> list[Place]:

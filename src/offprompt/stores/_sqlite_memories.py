@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from functools import partial
+from operator import eq
 from typing import Any, Final
 
 from offprompt.records import (
@@ -76,7 +78,7 @@ class SqliteMemories:
         if query.ids is not None:
             # More ids than one statement may bind are tried one by one.
             found = [self.load(scope.app, memory_id) for memory_id in sorted(set(query.ids))]
-            inside = scope.holds if query.within == "subtree" else scope.__eq__
+            inside = scope.holds if query.within == "subtree" else partial(eq, scope)
             there = {row.memory_id for row in found if row is not None and inside(row.scope)}
             parts.append(("memory_id IN (SELECT value FROM json_each(?))", (_json(sorted(there)),)))
         if query.about:
