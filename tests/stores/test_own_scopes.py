@@ -11,7 +11,7 @@ import offprompt
 from offprompt.records import Actor
 from offprompt.service.offprompt import Offprompt
 
-BOUNDED = Actor("key:k1", bounded=True)
+BOUNDED = Actor("key:k1", bounded=True, of_user=True)
 
 
 @pytest.fixture(params=["memory", "sqlite"])
