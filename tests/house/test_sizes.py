@@ -45,7 +45,14 @@ def test_nothing_is_left_undone() -> None:
 
 REPORTED = tuple(
     f"src/offprompt/{name}.py"
-    for name in ("service/tool_runs", "service/model_calls", "service/reranking", "rest/dispatch")
+    for name in (
+        "service/tool_runs",
+        "service/model_calls",
+        "service/reranking",
+        "service/quick",
+        "rest/dispatch",
+        "rest/lanes",
+    )
 )
 """Files in which whatever is raised is kept and told: tools, models and rerankers, which are the application's, and the
 requests of a server, which goes on."""

@@ -73,7 +73,11 @@ class Lanes:
     def _write(self, store: QuickStore, loop: asyncio.AbstractEventLoop) -> None:
         """Do what waits, in a thread of its own."""
         while taken := self._taken():
-            loop.call_soon_threadsafe(self._tell, taken, done_together(store, [one.work for one in taken]))
+            try:
+                outcomes = done_together(store, [one.work for one in taken])
+            except Exception as exc:  # noqa: BLE001 - whoever waits is told; who comes next gets through
+                outcomes = [Outcome(error=exc)] * len(taken)
+            loop.call_soon_threadsafe(self._tell, taken, outcomes)
         loop.call_soon_threadsafe(self._rest, store, loop)
 
     def _taken(self) -> list[_Waiting]:
