@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,16 @@ def test_two_who_send_one_key_do_not_meet() -> None:
             for who in ("a", "b")
         )
     assert (first.json()["version"], second.json()["version"]) == (1, 2)
+
+
+def test_servers_of_one_store_agree(tmp_path: Path) -> None:
+    url = str(tmp_path / "agent.db")
+    with running(url) as one, running(url) as other:
+        with ThreadPoolExecutor(8) as threads:
+            answers = list(threads.map(lambda own: write(own, "s1", "a"), [one, other] * 4))
+        assert {answer.status_code for answer in answers} <= {201, 409}
+        assert {answer.content for answer in answers if answer.status_code == 201} == {write(other, "s1", "a").content}
+        assert other.ask("GET", "/v1/slots/city").json()["version"] == 1
 
 
 def test_no_answer_can_be_read_in_the_store(tmp_path: Path) -> None:

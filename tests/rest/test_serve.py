@@ -197,11 +197,12 @@ def test_a_store_that_is_away_is_said_so_once_though_there_are_workers() -> None
     ("words", "part"),
     [
         (("--url", ":memory:", "--workers", "2"), "':memory:'"),
+        (("--url", "memories=:memory: vectors=qdrant://127.0.0.1:1", "--workers", "2"), "':memory:'"),
         (("--url", ":memory:", "--host", "0.0.0.0"), "key"),  # noqa: S104 - refused
         (("--url", ":memory:", "--host", "nowhere.invalid"), "nowhere.invalid"),
         (("--workers", "0"), "workers"),
     ],
-    ids=["memory", "keys", "host", "workers"],
+    ids=["memory", "roles", "keys", "host", "workers"],
 )
 def test_what_cannot_be_served_is_refused(words: tuple[str, ...], part: str) -> None:
     code, said = failed(*words)

@@ -106,9 +106,11 @@ def run(served: Served, on_ready: Callable[[], None]) -> int:
     if served.workers == 1:
         served.work(None, on_ready)
         return 0
+    from offprompt.rest.logs import log_to  # noqa: PLC0415
     from offprompt.rest.shared_numbers import shared_numbers  # noqa: PLC0415
     from offprompt.rest.workers import Workers  # noqa: PLC0415
 
+    log_to(served.log)
     with shared_numbers():
         from offprompt.rest.metrics import forget_worker  # noqa: PLC0415
 
@@ -127,7 +129,7 @@ def check_shared(memory: Offprompt, workers: int) -> None:
 
     Raises   UsageError for several workers on one that ends with its process.
     """
-    if workers > 1 and memory.parts.url == ":memory:":
+    if workers > 1 and ":memory:" in memory.parts.url:
         raise UsageError(
             f"--workers {workers} on ':memory:': each process would have a memory of its own; "
             "give a file or a server with --url, or leave --workers out"

@@ -22,6 +22,7 @@ Work: TypeAlias = Callable[[int, Callable[[], None]], int]
 """What a worker does: gets a descriptor that is at its end when it is alone, and what to call when it listens; returns
 its exit code."""
 
+STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
 LOOK_S: Final = 0.1
 LONGEST_WAIT_S: Final = 30.0
 LASTED_S: Final = 1.0
@@ -56,7 +57,7 @@ class Workers:
     def run(self) -> int:
         """The exit code: 0 when told to stop; the first worker's own if it does not come to listen."""
         self._alone, self._held = os.pipe()  # its end is reached when this process is gone, however it went
-        before = {number: signal.signal(number, self._told) for number in (signal.SIGTERM, signal.SIGINT)}
+        before = {number: signal.signal(number, self._told) for number in STOPPING}
         try:
             for _ in range(self._count):
                 code = self._begin_and_wait()
@@ -95,14 +96,18 @@ class Workers:
     def _fork(self, said: int | None = None) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
+        # A signal that came while the worker still has the handlers of this process would be lost to it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
         pid = os.fork()
         if pid:
             self._begun[pid] = time.monotonic()
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             return pid
         code = 1
         try:
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in STOPPING:
                 signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             os.close(self._held)
             code = self._work(self._alone, lambda: _say_ready(said))
             sys.stdout.flush()
@@ -135,7 +140,7 @@ class Workers:
             os._exit(128 + number)
 
     def _signal_all(self, number: signal.Signals) -> None:
-        for pid in self._begun:
+        for pid in list(self._begun):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 
