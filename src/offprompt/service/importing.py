@@ -22,10 +22,11 @@ from offprompt.records import (
     as_list,
 )
 from offprompt.records.imported import Imported, Problem
-from offprompt.records.values import moment
+from offprompt.records.values import checked_tags, moment
 from offprompt.service.exporting import FORMAT, MADE_ANEW, VERSION
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_kit import MemoryKit
+from offprompt.service.peers import PEER_FIELDS, expiry_of, with_marks
 from offprompt.service.remembering import Marks, Rememberer, Said, digest_of
 from offprompt.service.replay.readers import read_conversations
 
@@ -262,7 +263,10 @@ def _peer(record: Mapping[str, Any], scope: Scope, now: float, *, rescope: bool)
     if not isinstance(text, str) or not text.strip():
         raise UsageError("no memory: a text under `memory` is needed")
     ids = {"user": record.get("user_id"), "agent": record.get("agent_id")}
+    run = str(record.get("run_id") or record.get("session_id") or "")
     place = scope if rescope else _place(ids, scope)
+    if place.shared and run:
+        place = Scope(scope.app, session=run)  # of nobody but its run, and not of everybody
     at = moment("created_at", record.get("created_at"))
     metadata = as_dict(record.get("metadata")) or {}
     categories = as_list(record.get("categories")) or []
@@ -271,14 +275,14 @@ def _peer(record: Mapping[str, Any], scope: Scope, now: float, *, rescope: bool)
         place,
         "fact",
         text,
-        session=str(record.get("run_id") or record.get("session_id") or ""),
+        session=run,
         actor="import",
         created_at=now,
         updated_at=now,
         event_at=at,
-        tags=tuple(str(tag) for tag in categories),
-        metadata=metadata,
-        expires_at=moment("expiration_date", record.get("expiration_date")),
+        tags=checked_tags([str(tag) for tag in categories]),
+        metadata=with_marks(metadata, {name: record.get(name) for name in PEER_FIELDS}),
+        expires_at=expiry_of(record.get("expiration_date")),
         digest=digest_of(text),
     )
 

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final, TypeAlias
 
-from offprompt.compat.mem0.marks import MARKS, created_at, run_of
+from offprompt.compat.mem0.marks import created_at, run_of
 from offprompt.errors import UsageError
 from offprompt.recall.filters import Fits, compile_filter
 from offprompt.records import Memory, Scope, as_dict, as_list
 from offprompt.records.slot import fold_name
+from offprompt.service.peers import MARKS, expiry_of
 
 IDS: Final = ("user_id", "agent_id", "run_id", "app_id")
 MAX_DEPTH: Final = 20
@@ -45,7 +45,6 @@ _ID_OF: Final[Mapping[str, Callable[[Memory], str | None]]] = {
     "agent_id": lambda memory: memory.scope.agent,
     "run_id": run_of,
 }
-_DAY: Final = timedelta(days=1)
 _NOBODY: Final = Scope(shared=True)
 
 
@@ -242,21 +241,3 @@ def _timed(name: str, value: object) -> object:
 
 def _over(value: object) -> object:
     return expiry_of(value) if isinstance(value, str) and value != "*" else value
-
-
-def expiry_of(value: object) -> float | None:
-    """When what bears that `expiration_date` expires: a day is its last one; a time is that time.
-
-    Raises   UsageError for what is neither.
-    """
-    if value is None:
-        return None
-    try:
-        at = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        at = None
-    if at is None:
-        raise UsageError(f"expiration_date={value!r}: give a day as YYYY-MM-DD, or a time in ISO 8601")
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    is_day = len(str(value)) <= len("2030-01-01") and at.timetz().replace(tzinfo=None) == time()
-    return (at + _DAY if is_day else at).timestamp()

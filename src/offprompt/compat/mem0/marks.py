@@ -1,16 +1,13 @@
-"""What mem0's callers say of a memory and ours has no field for: it stands in one member of the metadata."""
+"""What mem0's callers said of a memory, read back from where it stands; see `service.peers`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from offprompt.errors import UsageError
 from offprompt.records import Memory, as_dict
+from offprompt.service.peers import MARKS
 from offprompt.service.remembering import MESSAGE
-
-MARKS: Final = "mem0"
-"""The member: an object of `app_id`, `immutable`, `feedback`, `feedback_reason`, as far as they were given."""
 
 
 def marks_of(memory: Memory) -> dict[str, Any]:
@@ -37,12 +34,6 @@ def checked_metadata(metadata: object) -> dict[str, Any]:
     if MARKS in members:
         raise UsageError(f"metadata.{MARKS} is kept for app_id, immutable and feedback; name that member otherwise")
     return members
-
-
-def with_marks(metadata: Mapping[str, Any], marks: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata with what is said; nothing said adds nothing."""
-    said = {name: value for name, value in marks.items() if value is not None}
-    return {**metadata, MARKS: said} if said else dict(metadata)
 
 
 def run_of(memory: Memory) -> str | None:

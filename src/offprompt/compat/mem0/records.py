@@ -9,13 +9,14 @@ from msgspec import UnsetType
 
 from offprompt.compat.mem0 import tokens, views
 from offprompt.compat.mem0.asked import Add, Change, Feedback, Listing, OneChange, OneId, Search
-from offprompt.compat.mem0.filters import Wanted, expiry_of
+from offprompt.compat.mem0.filters import Wanted
 from offprompt.compat.mem0.finding import categories_of, found_by, narrowed
-from offprompt.compat.mem0.marks import MARKS, checked_metadata, marks_of, with_marks
+from offprompt.compat.mem0.marks import checked_metadata, marks_of
 from offprompt.compat.mem0.reach import Reach
 from offprompt.errors import ConflictError, UsageError
 from offprompt.records import DEFAULT, Memory, MemoryState, Remembered, Role, as_list
 from offprompt.records.values import moment
+from offprompt.service.peers import MARKS, expiry_of, with_marks
 
 PAGE_SIZE: Final = 100
 MAX_BATCH: Final = 1000
@@ -40,7 +41,7 @@ class Records:
             if ids[name] not in (None, value):
                 raise UsageError(f"{name} is {ids[name]!r} beside the filters and {value!r} in them; say it once")
             ids[name] = value
-        marks = {"app_id": ids["app_id"], "immutable": given.immutable or None}
+        marks = {"app_id": ids["app_id"], "immutable": given.immutable}
         metadata = with_marks(checked_metadata(given.metadata), marks)
         scope = self.reach.scope(user=ids["user_id"], agent=ids["agent_id"], run=ids["run_id"], role="write")
         models = self.reach.memory.parts.models
