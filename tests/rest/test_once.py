@@ -174,7 +174,8 @@ def test_servers_of_one_store_agree(tmp_path: Path) -> None:
     url = str(tmp_path / "agent.db")
     with running(url) as one, running(url) as other:
         with ThreadPoolExecutor(8) as threads:
-            answers = list(threads.map(lambda own: write(own, "s1", "a"), [one, other] * 4))
+            asked = [threads.submit(write, own, "s1", "a") for own in [one, other] * 4]
+        answers = [each.result() for each in asked]
         assert {answer.status_code for answer in answers} <= {201, 409}
         assert {answer.content for answer in answers if answer.status_code == 201} == {write(other, "s1", "a").content}
         assert other.ask("GET", "/v1/slots/city").json()["version"] == 1
