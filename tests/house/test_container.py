@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 import yaml
 from compose_spec import PyCompose
 from packaging.requirements import Requirement
@@ -17,8 +18,10 @@ from packaging.utils import canonicalize_name
 
 import offprompt
 from offprompt.bootstrap.urls import parse_urls
+from offprompt.cli.program import app
 from tests.house.test_setup import PROJECT
 from tests.house.tree import ROOT
+from tools.pages import walk
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE = (ROOT / "compose.yaml").read_text(encoding="utf-8")
@@ -63,6 +66,22 @@ def test_the_store_that_it_names_is_one() -> None:
     url = re.sub(r"\$\{\w+:\?[^}]*\}", "abc", SERVICES["offprompt"]["environment"]["OFFPROMPT_URL"])
     urls = parse_urls(url)
     assert (urls.slots, urls.vectors) == ("redis://:abc@redis:6379/0", "pgvector")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        json.loads(DOCKERFILE.rpartition("CMD ")[2]),
+        SERVICES["offprompt"]["command"],
+        *(line.split() for line in re.findall(r"run --rm offprompt ([\w -]+?) +#", COMPOSE)),
+    ],
+    ids=" ".join,
+)
+def test_the_commands_that_it_runs_are_read(words: list[str]) -> None:
+    root: Any = typer.main.get_command(app)
+    path, command = next((path, one) for path, one in walk(root) if tuple(words[: len(path)]) == path)
+    with command.make_context(path[-1], words[len(path) :]) as context:
+        assert context.params
 
 
 def test_the_image_is_of_this_version_and_its_constraints_fit_what_the_package_asks_for() -> None:

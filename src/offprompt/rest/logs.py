@@ -50,18 +50,14 @@ class RequestLog:
 def log_to(kind: LogKind, out: TextIO | None = None) -> RequestLog | None:
     """Send this process's logging to `out` (None: stderr) in that form; returns what writes the lines of requests.
 
-    Of our own and the server's loggers from INFO, of all others from WARNING; `off`: errors of our own, as text.
+    Of our own loggers from INFO, of all others from WARNING; `off`: errors alone, as text.
     """
     handler = logging.StreamHandler(out or sys.stderr)
     handler.setFormatter(_Json() if kind == "json" else _Text())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.ERROR if kind == "off" else logging.WARNING)
-    for name in OURS:
-        logger = logging.getLogger(name)
-        logger.handlers.clear()
-        logger.propagate = True
-        logger.setLevel(logging.ERROR if kind == "off" else logging.INFO)
+    logging.getLogger("offprompt").setLevel(logging.ERROR if kind == "off" else logging.INFO)
     logging.captureWarnings(capture=True)
     return None if kind == "off" else RequestLog(kind, out)
 
