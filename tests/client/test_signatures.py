@@ -19,7 +19,7 @@ WHO_WRITES = {"actor", "writer", "trust"}
 """Parameters by which the service's own parts say who acts; over a network the key says it."""
 
 OWN = {
-    "Slots": {"write_as", "scope"},
+    "Slots": {"missing", "write_as"},
     "Session": {"prepared_again"},
     "BoundScope": {"async_session"},
     "Offprompt": {"bound"},

@@ -142,8 +142,7 @@ def read(call: Call) -> Answer:
     name = call.path["name"]
     slot = call.scope.slots.get(name, touch=call.query.touch)
     if slot is None:
-        call.scope.slots.read(name)  # says what is spelled alike
-    assert slot is not None  # noqa: S101
+        raise call.scope.slots.missing(name)
     return shown(slot)
 
 

@@ -136,7 +136,7 @@ class Slots(Guards):
             return slot.value
         if default is not MISSING:
             return default
-        raise self._nothing(name)
+        raise self.missing(name)
 
     def forget(self, name: str, *, if_version: int | None = None, writer: Writer | None = None) -> str:
         """Hide the slot under that name (`undo` brings it back within `undo_s`); returns its name as stored.
@@ -149,7 +149,7 @@ class Slots(Guards):
         self._kit.make_way()
         slot = self._find(clean_name(name))
         if slot is None:
-            raise self._nothing(name)
+            raise self.missing(name)
         self._actor.check_change(self.scope, slot.scope, f"slot {slot.name!r}")
         check_no_part(self._kit.slots, slot.scope, slot.name)
         try:
@@ -224,7 +224,7 @@ class Slots(Guards):
             versions = run(self._kit.slots, SlotHistory(scope, name))
             if versions:
                 return versions
-        raise self._nothing(name)
+        raise self.missing(name)
 
     def snapshot(self) -> dict[str, Json]:
         """All values that this scope sees, by name; for the application, never for a prompt."""
@@ -262,7 +262,8 @@ class Slots(Guards):
         text = "".join(str(part.value) for part in parts if part is not None)
         return replace(slot, value=json.loads(text) if slot.value == "json" else text, bytes=len(text.encode()))
 
-    def _nothing(self, name: str) -> NotFoundError:
+    def missing(self, name: str) -> NotFoundError:
+        """What is told where there is no slot of that name: it says which are spelled alike."""
         names = [slot.name for slot in self.list()]
         close = difflib.get_close_matches(fold_name(name), [fold_name(own) for own in names], n=3)
         alike = tuple(own for own in names if fold_name(own) in close)
