@@ -18,6 +18,7 @@ from offprompt.gateway.who import Who
 from offprompt.records import Identity
 from offprompt.service.offprompt import BoundScope, Offprompt
 from offprompt.testing.upstream import Upstream
+from tests.service.talk import WIRES, Wire
 
 
 @dataclass(frozen=True)
@@ -79,3 +80,13 @@ def gateway() -> Generator[NewGateway]:
 
 def scripted(replies: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [dict(reply) for reply in replies]
+
+
+@pytest.fixture(params=WIRES)
+def wire(request: pytest.FixtureRequest) -> Wire:
+    return request.param
+
+
+@pytest.fixture(params=[False, True], ids=["whole", "streamed"])
+def streams(request: pytest.FixtureRequest) -> bool:
+    return request.param

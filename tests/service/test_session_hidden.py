@@ -28,7 +28,7 @@ def told(one: Talk, *said: str | Say) -> list[Any]:
         reply = one.absorb(each)
     shape = SHAPES[one.wire]
     replies = [each for each in shape.gather(list(reply.messages)) if shape.kind(each) == "assistant"]
-    own = shape.spread(shape.told(replies))
+    own = shape.spread(shape.told(replies, {each.call_id for each in reply.tool_calls}))
     one.messages += own
     return own
 

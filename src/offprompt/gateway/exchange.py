@@ -108,7 +108,11 @@ class Exchange:
         """What the model said since the client asked, as the client sees it."""
         shape = self.asked.shape
         said = [each for each in shape.gather(list(reply.messages)) if shape.kind(each) == "assistant"]
-        return shape.told(said) if said else {"role": "assistant", "content": reply.text}
+        return (
+            shape.told(said, {call.call_id for call in reply.tool_calls})
+            if said
+            else {"role": "assistant", "content": reply.text}
+        )
 
     async def stream(self, answer: Answered) -> AsyncGenerator[bytes]:
         """The reply's events as they come; between two replies of the model the client waits."""

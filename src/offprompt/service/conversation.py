@@ -73,12 +73,17 @@ class Conversation:
                 self._arguments.setdefault(own.call_id, []).append((given.arguments, own.arguments))
 
     def _add_told(self, entry: JournalEntry) -> None:
-        """What a reader was told who sees no memory calls: of all replies since the last message that was not ours."""
+        """What a reader was told who sees no call that we answered: of all replies since a message that was not ours.
+
+        Of a reply with answers once more when they come: then it is known which calls those are.
+        """
         replies, parent = [entry], entry.parent
         while (before := self.by_key.get(parent)) is not None and before.kind in ("answer", "assistant"):
             replies += [before] if before.kind == "assistant" else []
             parent = before.parent
-        told = self.shape.told([held_form(each) for each in reversed(replies)])
+        messages = [held_form(each) for each in reversed(replies)]
+        called = {call.call_id for each in messages for call in self.shape.calls(each)}
+        told = self.shape.told(messages, {each for each in called if each not in self._by_id})
         self._told.setdefault(parent, {}).setdefault(self.shape.signature(told), entry.key)
 
     def _add_answer(self, entry: JournalEntry) -> None:
@@ -87,6 +92,8 @@ class Conversation:
         self._answers.setdefault(reply, []).append(entry)
         results = self.shape.results(dict(entry.message))
         self._by_id |= {result.call_id: entry for result in results}
+        if (asked := self.by_key.get(reply)) is not None:
+            self._add_told(asked)
         if not results:
             self._in_text |= {identity(form) for form in (entry.message, *(entry.live or ()))}
 

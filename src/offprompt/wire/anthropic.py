@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from offprompt.errors import UsageError
-from offprompt.records import MEMORY_ACTIONS, Message, Usage, as_dict, as_list, canonical, compact
+from offprompt.records import Message, Usage, as_dict, as_list, canonical, compact
 from offprompt.wire import lapsing
 from offprompt.wire.clearing import cleared, clearing
 from offprompt.wire.payload import (
@@ -208,10 +208,10 @@ class AnthropicMessages:
         count = Usage(counted, cached, written, number(usage.get("output_tokens")), *cleared(data))
         return RawReply(repaired(message), finish, count)
 
-    def told(self, messages: Sequence[Message]) -> Message:
+    def told(self, messages: Sequence[Message], calls: Container[str]) -> Message:
         """See `Shape`; the blocks of one stand behind those of the other."""
         blocks = [block for each in messages for block in parts_of(each)]
-        shown = [each for each in blocks if each.get("type") != "tool_use" or each.get("name") not in MEMORY_ACTIONS]
+        shown = [each for each in blocks if each.get("type") != "tool_use" or str(each.get("id")) in calls]
         return {**messages[-1], "content": shown}
 
     def signature(self, message: Message) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from offprompt.errors import UsageError
-from offprompt.records import MEMORY_ACTIONS, Message, Usage, as_dict, as_list, canonical
+from offprompt.records import Message, Usage, as_dict, as_list, canonical
 from offprompt.wire._system import SYSTEM_ROLES, parted_system, with_head
 from offprompt.wire.payload import (
     checked,
@@ -212,23 +212,19 @@ class OpenAIChat:
             ),
         )
 
-    def told(self, messages: Sequence[Message]) -> Message:
+    def told(self, messages: Sequence[Message], calls: Container[str]) -> Message:
         """See `Shape`; an empty line stands between two texts."""
-        calls = [call for each in messages for call in as_list(each.get("tool_calls")) or [] if not _is_ours(call)]
+        called = [as_dict(call) or {} for each in messages for call in as_list(each.get("tool_calls")) or []]
+        shown = [call for call in called if str(call.get("id")) in calls]
         text = BETWEEN.join(text for each in messages if (text := self.text(each)))
-        told: Message = {**messages[-1], "content": text if text or not calls else None}
+        told: Message = {**messages[-1], "content": text if text or not shown else None}
         told.pop("tool_calls", None)
-        return {**told, "tool_calls": calls} if calls else told
+        return {**told, "tool_calls": shown} if shown else told
 
     def signature(self, message: Message) -> str:
         """See `Shape`."""
         calls = [[call.call_id, call.name, loaded(call.arguments)] for call in self.calls(message)]
         return canonical(["assistant", comparable(self.text(message)), calls])
-
-
-def _is_ours(call: Any) -> bool:
-    function = as_dict((as_dict(call) or {}).get("function")) or {}
-    return function.get("name") in MEMORY_ACTIONS
 
 
 def _check(message: Message) -> None:

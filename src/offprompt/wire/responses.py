@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from offprompt.errors import UsageError
@@ -197,10 +197,10 @@ class OpenAIResponses:
             ),
         )
 
-    def told(self, messages: Sequence[Message]) -> Message:
+    def told(self, messages: Sequence[Message], calls: Container[str]) -> Message:
         """See `Shape`; the items of one stand behind those of the other."""
         items = [item for each in messages for item in _items(each)]
-        shown = [each for each in items if not is_call(each) or each.get("name") not in MEMORY_ACTIONS]
+        shown = [each for each in items if not is_call(each) or str(each.get("call_id")) in calls]
         return {**messages[-1], OUTPUT: shown}
 
     def signature(self, message: Message) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -164,8 +164,8 @@ class Shape(Protocol):
         """
         ...
 
-    def told(self, messages: Sequence[Message]) -> Message:
-        """Assistant messages of one answer as one: what its reader saw of them, without calls of our own tools."""
+    def told(self, messages: Sequence[Message], calls: Container[str]) -> Message:
+        """Assistant messages of one answer as one: what its reader gets of them. calls: the ids of those for it."""
         ...
 
     def signature(self, message: Message) -> str:

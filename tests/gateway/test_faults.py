@@ -1,0 +1,215 @@
+"""What gateways and variable stores have got wrong in public, each by its name, through the providers' own clients."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import openai
+import pytest
+
+from offprompt.records import Identity, canonical
+from tests.gateway.client import Client, script, text_of
+from tests.gateway.conftest import NewGateway
+from tests.service.talk import WIRES, Wire, call, calls, flat, messages_of, tool
+
+ORDER = "ORD-2291-KX-7-upper-deck-window"
+
+
+def test_a_handle_in_arguments_is_resolved_streamed_or_not(gateway: NewGateway, wire: Wire, streams: bool) -> None:
+    running = gateway(*script(wire, call("ship", "c1", text="[[mem:order]]"), "Shipped [[mem:order]].", "Yes."))
+    running.alice.write("order", ORDER, policy="by_handle")
+    with Client(running, wire, streams=streams, tools=[tool("ship", wire)]) as client:
+        asked = client.say("Ship my order")
+        assert client.calls(asked) == [("c1", "ship", {"text": ORDER})]
+        told = client.answer(("c1", "done"))
+        assert text_of(told, wire) == f"Shipped {ORDER}."
+        client.say("Sure?")
+    assert running.upstream.faults == []
+    assert ORDER not in flat(running.upstream.requests), "the model never sees it"
+    assert canonical(messages_of(running.upstream.requests[2])[: len(messages_of(running.upstream.requests[1]))]) == (
+        canonical(messages_of(running.upstream.requests[1]))
+    )
+
+
+def test_a_call_with_a_bad_handle_is_not_run_and_the_model_is_told(
+    gateway: NewGateway, wire: Wire, streams: bool
+) -> None:
+    running = gateway(*script(wire, call("ship", "c1", text="[[mem:nothing_such]]"), "I have no such order."))
+    with Client(running, wire, streams=streams, tools=[tool("ship", wire)]) as client:
+        reply = client.say("Ship my order")
+        assert client.calls(reply) == []
+        assert text_of(reply, wire) == "I have no such order."
+    assert "nothing_such" in flat(messages_of(running.upstream.requests[1])[-1])
+
+
+def test_handles_are_names_and_not_numbered_anew(gateway: NewGateway, wire: Wire) -> None:
+    running = gateway(*script(wire, *["Fine."] * 4))
+    running.alice.write("order", ORDER, policy="by_handle")
+    with Client(running, wire) as client:
+        for text in ("Hello", "How is it?", "And now?", "Bye"):
+            client.say(text)
+            running.alice.write(f"more_{len(client.messages)}", "something long enough to be a handle " * 3)
+    heads = {canonical([request.get("system"), request.get("tools")]) for request in running.upstream.requests}
+    assert len(heads) == 1
+    for before, now in zip(running.upstream.requests, running.upstream.requests[1:], strict=False):
+        assert messages_of(now)[: len(messages_of(before))] == messages_of(before)
+
+
+def test_what_one_tenant_stores_no_other_ones_handle_reaches(gateway: NewGateway, wire: Wire, streams: bool) -> None:
+    anybody = Identity()
+    running = gateway(*script(wire, "It is [[mem:order]].", "It is [[mem:order]]."), without_key=anybody)
+    running.alice.write("order", ORDER, policy="by_handle")
+    told: list[str] = []
+    for user in ("alice", "bob"):
+        header = {"Offprompt-User": user}
+        with Client(running, wire, streams=streams, extra_headers=header) as client:
+            told.append(text_of(client.say("Where is my order?"), wire))
+    assert ORDER in told[0]
+    assert ORDER not in told[1]
+
+
+def test_the_clients_messages_are_its_own(gateway: NewGateway, wire: Wire, streams: bool) -> None:
+    running = gateway(*script(wire, call("mem_write", slot="city", value="Ulm"), "Noted.", "Ulm."))
+    with Client(running, wire, streams=streams) as client:
+        client.say("I live in Ulm")
+        before = copy.deepcopy(client.messages)
+        client.say("Where?")
+        assert client.messages[: len(before)] == before
+        assert "mem_" not in json.dumps(client.messages)
+
+
+def test_no_clock_stands_in_the_head(gateway: NewGateway, wire: Wire) -> None:
+    texts: list[str] = []
+    for _ in range(2):
+        running = gateway(*script(wire, "Hello."))
+        running.alice.write("city", "Ulm")
+        with Client(running, wire) as client:
+            client.say("Hello")
+        request = running.upstream.requests[0]
+        texts.append(canonical([request.get("system"), request.get("tools"), messages_of(request)]))
+    assert texts[0] == texts[1]
+
+
+def test_the_memory_block_is_the_same_in_all_calls_of_a_turn(gateway: NewGateway, wire: Wire) -> None:
+    said = [call("look", "c1", text="a"), call("look", "c2", text="b"), "Oak Street."]
+    running = gateway(*script(wire, *said))
+    running.alice.remember("The dentist moved to Oak Street 12 last week")
+    with Client(running, wire, tools=[tool("look", wire)]) as client:
+        client.say("Where is my dentist now?")
+        running.alice.remember("The dentist has a new phone")
+        client.answer(("c1", "nothing"))
+        client.answer(("c2", "nothing"))
+    first, second, third = (messages_of(request) for request in running.upstream.requests)
+    assert "Oak Street 12" in flat(first)
+    assert second[: len(first)] == first
+    assert third[: len(second)] == second
+
+
+def test_recalled_text_is_not_captured_again(gateway: NewGateway, wire: Wire, streams: bool) -> None:
+    running = gateway(*script(wire, "Oak Street 12.", "Yes."))
+    running.alice.remember("The dentist moved to Oak Street 12 last week")
+    with Client(running, wire, streams=streams) as client:
+        client.say("Where is my dentist now?")
+        client.say("Sure?")
+    users = [one.text for one in running.alice.memories.list().memories if one.role in ("", "user")]
+    assert sum("Oak Street 12" in text for text in users) == 1
+
+
+ODD_IDS = [
+    *((wire, call_id) for wire in WIRES for call_id in ("x", "call_" + "9" * 59)),
+    ("openai", "工具_1"),
+    ("openai", "toolu:01/AbC=="),  # Anthropic's rule for ids does not allow such
+]
+
+
+@pytest.mark.parametrize(("wire", "call_id"), ODD_IDS)
+def test_long_and_odd_call_ids_stay_as_they_are(gateway: NewGateway, wire: Wire, call_id: str, streams: bool) -> None:
+    running = gateway(*script(wire, call("look", call_id, text="a"), "Done."))
+    with Client(running, wire, streams=streams, tools=[tool("look", wire)]) as client:
+        reply = client.say("Look")
+        assert [each[0] for each in client.calls(reply)] == [call_id]
+        assert text_of(client.answer((call_id, "seen")), wire) == "Done."
+    assert running.upstream.faults == []
+
+
+def test_two_memory_calls_and_one_of_the_client_in_a_message(gateway: NewGateway, wire: Wire, streams: bool) -> None:
+    three = calls(
+        call("mem_write", "m1", slot="city", value="Ulm"),
+        call("look", "c1", text="weather"),
+        call("mem_read", "m2", slot="city"),
+        text="One moment.",
+    )
+    running = gateway(*script(wire, three, "Sunny.", "Bye."))
+    with Client(running, wire, streams=streams, tools=[tool("look", wire)]) as client:
+        reply = client.say("I live in Ulm; how is the weather?")
+        assert client.calls(reply) == [("c1", "look", {"text": "weather"})]
+        assert text_of(client.answer(("c1", "sunny")), wire) == "Sunny."
+        client.say("Thanks")
+    assert running.upstream.faults == []
+    assert running.alice.read("city") == "Ulm"
+    last = canonical(messages_of(running.upstream.requests[-1]))
+    assert last.count('"m1"') == last.count('"m2"') == last.count('"c1"') == 2, "each call stands with its result"
+
+
+def test_no_client_names_another_user(gateway: NewGateway) -> None:
+    running = gateway(*script("openai", "Hello."))
+    running.memory.scope(user="bob").write("city", "a city that only Bob may hear of")
+    refused = pytest.raises(openai.PermissionDeniedError, match="does not allow user='bob'")
+    with Client(running, "openai", extra_headers={"Offprompt-User": "bob"}) as client, refused:
+        client.say("Where do I live?")
+    assert running.upstream.requests == []
+    with Client(running, "openai", user="bob") as client:  # for the provider; whose memory it is, is known
+        client.say("Where do I live?")
+    assert "only Bob" not in flat(running.upstream.requests)
+    assert running.upstream.requests[0]["user"] == "bob"
+
+
+def test_who_is_named_nowhere_is_told_how(gateway: NewGateway) -> None:
+    running = gateway(*script("openai", "Hello."), without_key=None)
+    with Client(running, "openai") as client, pytest.raises(openai.BadRequestError, match="Offprompt-Key"):
+        client.say("Hello")
+    refused = pytest.raises(openai.AuthenticationError, match="not known")
+    with Client(running, "openai", extra_headers={"Offprompt-Key": "op_no_such"}) as client, refused:
+        client.say("Hello")
+
+
+def test_a_secret_goes_to_no_tool_that_it_is_not_for(gateway: NewGateway, wire: Wire, streams: bool) -> None:
+    secret = "sk-live-hunter2-hunter2"  # noqa: S105
+    two = calls(call("post", "c1", text="[[mem:api_key]]"), call("pay", "c2", text="[[mem:api_key]]"))
+    running = gateway(*script(wire, two, "Posted. [[mem:api_key]]"))
+    running.alice.slots.write("api_key", secret, policy="never")
+    running.alice.slots.allow("api_key", "pay", "text")
+    with Client(running, wire, streams=streams, tools=[tool("post", wire), tool("pay", wire)]) as client:
+        reply = client.say("Pay and post")
+        assert client.calls(reply) == [("c2", "pay", {"text": secret})]
+        assert secret not in text_of(client.answer(("c2", "paid")), wire)
+    assert secret not in flat(running.upstream.requests)
+
+
+def test_yes_twice_is_two_turns(gateway: NewGateway, wire: Wire) -> None:
+    running = gateway(*script(wire, "Sure?", "Really?", "Done."))
+    with Client(running, wire) as client:
+        client.say("Delete it")
+        client.say("yes")
+        client.say("yes")
+    sessions = running.alice.memories.sessions()
+    assert len(sessions) == 1
+    journal = running.alice.session(next(iter(sessions)), wire=wire, model="").journal()
+    assert [entry.text for entry in journal if entry.kind == "user"] == ["Delete it", "yes", "yes"]
+
+
+def test_an_edit_and_a_regeneration_are_branches(gateway: NewGateway, wire: Wire) -> None:
+    running = gateway(*script(wire, "Red.", "Blue.", "Green.", "Done."))
+    with Client(running, wire) as client:
+        client.say("Name a colour")
+        client.messages = client.messages[:1]
+        client.ask()  # once more
+        client.say("Thanks")
+        client.messages = [*client.messages[:2], {"role": "user", "content": "Thanks a lot"}]
+        client.ask()
+    last = flat(messages_of(running.upstream.requests[-1]))
+    assert "Blue." in last
+    assert "Red." not in last
+    assert "Green." not in last
+    assert running.upstream.faults == []
