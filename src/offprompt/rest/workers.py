@@ -111,6 +111,9 @@ class Workers:
             os.close(self._held)
             code = self._work(self._alone, lambda: _say_ready(said))
             sys.stdout.flush()
+        except BaseException as exc:
+            sys.excepthook(type(exc), exc, exc.__traceback__)
+            raise
         finally:
             os._exit(code)  # the rest of the program is the parent's
 
