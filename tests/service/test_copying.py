@@ -15,6 +15,7 @@ from offprompt.protocols import Store
 from offprompt.records.tables import TABLES, Row
 from offprompt.service import copying
 from offprompt.service.copying import Whole, copy, unfinished
+from offprompt.service.keys import Keys
 from offprompt.stores.in_process import InProcessStore
 from offprompt.stores.sqlite import SqliteStore
 from offprompt.testing import MovedClock, kit
@@ -204,3 +205,13 @@ def test_an_opened_memory_is_copied_with_what_it_kept_back(tmp_path: Path) -> No
         assert other.scope(user="alice").recall("where does she live?").hits[0].text.startswith("I moved to Lisbon")
         assert [event.op for event in other.scope(user="alice").events()][:2] == ["slot.write", "memory.add"]
         assert content(other.parts.main) == content(memory.parts.main)
+
+
+def test_keys_go_along(source: InProcessStore, target: SqliteStore) -> None:
+    clock = MovedClock()
+    ours, theirs = Keys(source, clock), Keys(target, clock)
+    made = ours.create("a", app="shop")
+    copy(whole(source, "memory"), whole(target, "target"))
+    copying.copy_keys(source, target)
+    assert theirs.find(made.token) == ours.find(made.token)
+    assert theirs.list("shop") == [made.key]

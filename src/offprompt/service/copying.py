@@ -13,6 +13,7 @@ import msgspec
 from offprompt.errors import BackendError, ConflictError, UnsupportedError, UsageError
 from offprompt.protocols import Notes, Portable, Store
 from offprompt.records.tables import SLOT_TABLES, TABLES, Row
+from offprompt.service.keys import copy_keys
 from offprompt.service.offprompt import Parts
 
 NOTE: Final = "copy"
@@ -107,7 +108,7 @@ def copy(source: Whole, target: Whole, *, progress: Callable[[str, int], object]
     Killed    at any point: the same call goes on behind the last page that was noted, and ends with the same content.
     In use    the source may be read meanwhile. If it was written to, the comparison fails: then nothing tells which
               state was copied, and the same call, once the writers rest, copies those tables anew.
-    Apart     notes, and what waits for a vector index outside, stay where they are.
+    Apart     notes other than keys, and what waits for a vector index outside, stay where they are.
     Cost      each row read three times and written once; memory: one page.
     Raises    UsageError for a target that holds something else, or a source that is itself half a copy; ConflictError
               if another copy works on the target; BackendError, naming the tables, if both sides differ.
@@ -124,6 +125,7 @@ def copy(source: Whole, target: Whole, *, progress: Callable[[str, int], object]
             if progress is not None:
                 progress(name, done)
     tables = _compared(source, target, state)
+    copy_keys(source.main, target.main)
     target.main.set_note(NOTE, None, was=state.text())
     return Copied(tables, resumed)
 

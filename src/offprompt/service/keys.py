@@ -232,6 +232,15 @@ class Keys:
                 return
 
 
+def copy_keys(source: Notes, target: Notes) -> None:
+    """Put the keys of a store into one that has none; once more changes nothing."""
+    text = source.note(INDEX)
+    for ids in msgspec.json.decode(text or "{}", type=Index).values():
+        for key_id in ids:
+            target.set_note(_place(key_id), source.note(_place(key_id)), was=target.note(_place(key_id)))
+    target.set_note(INDEX, text, was=target.note(INDEX))
+
+
 def checked_roles(roles: Iterable[str]) -> tuple[Role, ...]:
     """The roles in their order, each once.
 
