@@ -33,6 +33,7 @@ from offprompt.records.values import (
     checked_choices,
     checked_count,
     checked_ids,
+    checked_metadata,
     checked_name,
     checked_tags,
     moment,
@@ -68,6 +69,7 @@ class MemoryCalls:
     ) -> Asking[list[Remembered]]:
         """Store texts or turns; what became of each, followed by what rules derived from it."""
         checked_choice("derive", derive, ("rules", "model", "none"))
+        checked_metadata(metadata)
         body = {
             "what": said(what),
             "metadata": metadata,
@@ -109,6 +111,7 @@ class MemoryCalls:
                 "a reranker of one's own runs in this process, and the memories are the server's; pass rerank=True for "
                 "the server's model, or rerank what recall gives"
             )
+        checked_choice("within", within, WITHIN)
         body = {
             "query": query if isinstance(query, str) else conversation(query),
             "top_k": top_k,
@@ -191,6 +194,7 @@ class MemoryCalls:
     ) -> Asking[Memory]:
         """The memory changed; what is left out stays, and recall finds the new text at once."""
         (name,) = checked_ids([memory_id])
+        checked_metadata(metadata)
         body = given(
             {
                 "text": text,

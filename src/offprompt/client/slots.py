@@ -43,7 +43,7 @@ class SlotCalls:
         schema: Mapping[str, Any] | None = None,
     ) -> Asking[Slot]:
         """Write a value, and return the slot as stored."""
-        name = clean_name(name)
+        name = _sendable(name)
         options = checked_options(name, ttl_s, tags, importance, policy, if_version, schema)
         body: dict[str, Any] = {"value": checked_value(name, value), "policy": policy, "split": split, "schema": schema}
         body |= {"tags": options["tags"], "importance": importance}
@@ -195,3 +195,11 @@ class AsyncSlots(SlotCalls, Async):
 
 def _place(tool: object, argument: object, host: object) -> dict[str, object]:
     return {"tool": tool, "argument": argument, "host": host}
+
+
+def _sendable(name: str) -> str:
+    """The name as it is: the server refuses a wrong one, with an event. What no address can hold is refused here."""
+    try:
+        return name if name.encode() else clean_name(name)
+    except (AttributeError, UnicodeEncodeError):
+        return clean_name(name)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeGuard, TypeVar
 
 from offprompt.errors import UsageError
-from offprompt.records.json import Json, as_list
+from offprompt.records.json import Json, as_dict, as_list
 from offprompt.records.scope import WITHIN
 from offprompt.records.slot import DEFAULT, POLICIES, Default, fold_name
 
@@ -180,6 +180,16 @@ def checked_name(name: str, value: str) -> str:
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"{name}={value!r} is a {type(value).__name__}; give a text")
     return value.encode("utf-8", "replace").decode("utf-8")  # half a character is a mark, as in stores
+
+
+def checked_metadata(metadata: object) -> None:
+    """Nothing, if it is an object, or None.
+
+    Raises   UsageError for anything else.
+    """
+    if metadata is not None and as_dict(metadata) is None:
+        kind = type(metadata).__name__
+        raise UsageError(f"metadata is a {kind}: give an object, such as metadata={{'topic': 'travel'}}")
 
 
 def checked_ids(ids: Sequence[str]) -> tuple[str, ...]:

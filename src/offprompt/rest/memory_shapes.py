@@ -15,7 +15,9 @@ MAX_PAGE: Final = 1000
 Time: TypeAlias = float | str
 """Seconds since 1970, or ISO 8601; without a zone it is UTC."""
 
-Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+Share: TypeAlias = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
+"""What the library checks itself is only shown here, so that everybody is told the same."""
+
 Weights: TypeAlias = Annotated[dict[str, Any], Meta(extra_json_schema={"additionalProperties": {"type": "number"}})]
 Ids: TypeAlias = Annotated[list[str], Meta(min_length=1, max_length=MAX_PAGE)]
 
@@ -52,7 +54,7 @@ class Recall(Shape, kw_only=True, frozen=True):
     """
 
     query: str | list[dict[str, Any]]
-    top_k: Annotated[int, Meta(ge=1, le=MAX_PAGE)] | None = None
+    top_k: Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": MAX_PAGE})] | None = None
     within: Within = "inherit"
     filters: dict[str, Any] | None = None
     since: Time | None = None

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from offprompt.errors import UsageError
-from offprompt.records import Remembered, as_dict, as_list
-from offprompt.records.values import checked_name, checked_tags, moment
+from offprompt.records import Remembered, as_list
+from offprompt.records.values import checked_metadata, checked_name, checked_tags, moment
 from offprompt.service.remembering import Marks, Said
 from offprompt.wire.payload import parts_of, plain
 
@@ -26,9 +26,7 @@ def checked_marks(
 
     Raises   UsageError naming the option, its value and the rule.
     """
-    if metadata is not None and as_dict(metadata) is None:
-        kind = type(metadata).__name__
-        raise UsageError(f"metadata is a {kind}: give an object, such as metadata={{'topic': 'travel'}}")
+    checked_metadata(metadata)
     if importance is not None and (
         not isinstance(importance, (int, float)) or isinstance(importance, bool) or not 0 <= importance <= 1  # pyright: ignore[reportUnnecessaryIsInstance]
     ):
