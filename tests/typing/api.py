@@ -11,10 +11,12 @@ from offprompt import (
     Agent,
     AgentLimits,
     AgentReply,
+    AsyncClient,
     AsyncSession,
     BoundScope,
     Cancel,
     ChatModel,
+    Client,
     Completion,
     Hit,
     Memory,
@@ -150,3 +152,38 @@ async def async_agents(agent: Agent) -> None:
     stream = agent.astream("Hello", user="alice")
     assert_type([piece async for piece in stream], list[str | ToolRun])
     assert_type(stream.reply, AgentReply)
+
+
+def remote(client: Client) -> None:
+    assert_type(offprompt.open("http://127.0.0.1:7333", key="op_1_2", busy_timeout_s=5), Offprompt)
+    alice = client.scope(user="alice")
+    assert_type(alice.scope, Scope)
+    assert_type(alice.write("city", "上海", ttl_s=None, tags=["home"], policy="card", if_version=0), Slot)
+    assert_type(alice.read("city"), Any)
+    assert_type(alice.forget("city"), str)
+    assert_type(alice.slots.get("city", touch=False), Slot | None)
+    assert_type(alice.slots.list("c*", within="subtree"), list[Slot])
+    assert_type(alice.slots.rank(limit=3), list[tuple[Slot, float]])
+    assert_type(alice.slots.history("city"), list[SlotVersion])
+    assert_type(alice.recall("where?", top_k=3)[0], Hit)
+    assert_type(alice.memories.list(limit=10), MemoryPage)
+    assert_type(alice.memories.update("m_1", text="x"), Memory)
+    assert_type(alice.memories.history("m_1"), list[MemoryVersion])
+    assert_type(alice.memories.import_file("memories.jsonl").added, int)
+    assert_type(alice.events(op="slot."), list[Event])
+    assert_type(client.close(), None)
+    alice.write("city", object())  # pyright: ignore[reportArgumentType]
+    alice.write("city", "x", None)  # pyright: ignore[reportCallIssue]
+
+
+async def remote_async(client: AsyncClient) -> None:
+    alice = client.scope(user="alice")
+    assert_type(await alice.write("city", "上海", ttl_s=None, if_version=0), Slot)
+    assert_type(await alice.slots.get_many(["city"]), dict[str, Slot])
+    assert_type(await alice.remember("I moved to Shanghai", tags=["home"]), list[Remembered])
+    assert_type(await alice.recall("where?"), Recalled)
+    assert_type(await alice.memories.get("m_1"), Memory | None)
+    assert_type(await alice.memories.sessions(), dict[str, int])
+    assert_type(await alice.clear(), dict[str, int])
+    assert_type(await client.close(), None)
+    await alice.write("city", "x", policy="sometimes")  # pyright: ignore[reportArgumentType]
