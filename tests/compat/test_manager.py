@@ -8,6 +8,7 @@ import pytest
 
 from offprompt.compat import MemoryManager
 from offprompt.errors import ScopeError
+from tests.rest.running import running
 
 
 @pytest.mark.parametrize(("slot", "value"), [("user_pref", "concise, Chinese"), ("口味", {"辣": True})])
@@ -40,6 +41,14 @@ def test_with_a_place_it_is_there_next_time(tmp_path: Path) -> None:
         assert memory.snapshot() == {"city": "上海"}
     with MemoryManager(place, user="bob") as memory:
         assert memory.snapshot() == {}
+
+
+def test_with_a_server_s_address_it_is_there() -> None:
+    with running() as server, MemoryManager(server.url, user="小明") as memory:
+        assert memory.mem_write("city", "上海")
+        assert (memory.mem_read("city"), memory.mem_read("town")) == ("上海", None)
+        assert memory.snapshot() == {"city": "上海"}
+        assert (memory.mem_forget("city"), memory.mem_forget("city")) == (True, False)
 
 
 def test_with_a_place_and_nobody_it_says_whose_is_missing(tmp_path: Path) -> None:

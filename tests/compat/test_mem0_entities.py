@@ -193,6 +193,21 @@ class Says:
         return {"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}
 
 
+def test_with_a_model_what_users_say_is_read_by_it_later_and_never_without_infer() -> None:
+    says = Says("{}")
+    with offprompt.open(":memory:", models={"extract": StandInModel(says)}) as memory:
+        reach = Reach(memory, Identity())
+        add(reach, "the heron file is on the blue shelf", user_id="alice", infer=False)
+        memory.parts.memories.background.ended(memory.scope(user="alice").scope)
+        memory.parts.memories.background.run_due()
+        assert says.given == []
+        add(reach, "苍鹭文件在蓝色的架子上", user_id="alice")
+        memory.parts.memories.background.ended(memory.scope(user="alice").scope)
+        memory.parts.memories.background.run_due()
+    assert "苍鹭" in says.given[0]
+    assert "heron" not in str(says.given)
+
+
 @pytest.mark.parametrize(
     ("text", "summary"), [("likes cocoa in winter", "likes cocoa"), ("冬天喜欢喝可可", "喜欢可可")]
 )

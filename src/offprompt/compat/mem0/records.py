@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -14,13 +15,16 @@ from offprompt.compat.mem0.finding import categories_of, found_by, narrowed
 from offprompt.compat.mem0.marks import checked_metadata, marks_of
 from offprompt.compat.mem0.reach import Reach
 from offprompt.errors import ConflictError, UsageError
-from offprompt.records import DEFAULT, Memory, MemoryState, Remembered, Role, as_list
+from offprompt.protocols import apply
+from offprompt.records import DEFAULT, MarkExtracted, Memory, MemoryState, Remembered, Role, as_list
 from offprompt.records.values import moment
+from offprompt.service.offprompt import BoundScope
 from offprompt.service.peers import MARKS, expiry_of, with_marks
 
 PAGE_SIZE: Final = 100
 MAX_BATCH: Final = 1000
 EVENT: Final = "event"
+NOT_READ: Final = "infer=false"
 
 
 class Records:
@@ -54,7 +58,15 @@ class Records:
             expires_at=expiry_of(given.expiration_date),
             derive="none" if given.infer is False else "model" if reads else "rules",
         )
+        if given.infer is False:
+            self._keep_from_models(scope, done)
         return self._told_added(done, list(unused))
+
+    def _keep_from_models(self, scope: BoundScope, done: Sequence[Remembered]) -> None:
+        """No language model reads these turns, whenever one is set: they count as read."""
+        turns = tuple((one.name, 1) for one in done if one.outcome in ("added", "pending") and one.kind == "episode")
+        with contextlib.suppress(ConflictError):  # changed or read in between: that is what was wanted then
+            apply(self.reach.memory.parts.memories.store, MarkExtracted(scope.memories.scope, turns, NOT_READ))
 
     def _ids_in(self, filters: Mapping[str, Any] | None) -> dict[str, str]:
         """The ids that filters of an `add` name."""
