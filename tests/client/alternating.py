@@ -59,11 +59,11 @@ def transport(url: str) -> Transport:
 
 
 @contextmanager
-def workers(path: Path, clock: Clock) -> Generator[Workers]:
+def workers(path: Path, clock: Clock, **settings: Any) -> Generator[Workers]:
     """Two servers on the store at the path."""
     with (
-        running(str(path), clock=clock) as one,
-        running(str(path), clock=clock) as other,
+        running(str(path), clock=clock, **settings) as one,
+        running(str(path), clock=clock, **settings) as other,
         closing(transport(one.url)) as to_one,
         closing(transport(other.url)) as to_other,
     ):
