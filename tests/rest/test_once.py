@@ -129,6 +129,21 @@ def test_what_a_lost_server_began_may_be_begun_anew(once: Running, clock: MovedC
     assert coordinator.once(key, "d", seconds=BEGUN_S) is None
 
 
+def test_a_write_that_a_lost_server_stored_is_not_made_again(once: Running, clock: MovedClock) -> None:
+    def lost(*_: object, **__: object) -> None:
+        raise BackendError("the server ended here")
+
+    for number, (method, path, body) in enumerate(
+        [("PUT", "/v1/slots/w1", {"value": 1}), ("POST", "/mem/write", {"slot": "w1", "value": 2})]
+    ):
+        own = {"Idempotency-Key": f"w{number}"}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(once.memory.parts.coordinator), "finish", lost)
+            assert once.ask(method, path, json=body, headers=own).status_code == 503
+        clock.move(BEGUN_S)
+        assert once.ask(method, path, json=body, headers=own).json()["version"] == number + 1
+
+
 def test_keys_are_kept_for_a_day(once: Running, clock: MovedClock) -> None:
     first = ask(once, "e1", "x")
     clock.move(KEPT_S - 1)

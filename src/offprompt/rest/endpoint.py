@@ -36,6 +36,7 @@ class Call:
     """One request as an endpoint gets it: who asks, and what, checked.
 
     path, query, body  as the endpoint's types say; path: the named parts of the path, decoded.
+    op_key   the name of the change that it makes, if an Idempotency-Key gave it one.
     """
 
     memory: Offprompt
@@ -45,6 +46,7 @@ class Call:
     path: Mapping[str, str] = field(default_factory=dict[str, str])
     query: Any = None
     body: Any = None
+    op_key: str | None = None
 
     @property
     def is_conditional(self) -> bool:
@@ -70,7 +72,7 @@ class Call:
         said = self.headers.get
         ids = said("offprompt-app"), said("offprompt-user"), said("offprompt-agent"), said("offprompt-session")
         scope, actor = _named(self.identity, self.endpoint.role or "read", ids, said("offprompt-shared", "false"))
-        return self.memory.bound(scope, actor)
+        return self.memory.bound(scope, actor, op_key=self.op_key)
 
 
 @lru_cache(maxsize=4096)

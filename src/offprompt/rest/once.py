@@ -71,6 +71,8 @@ class Once:
             raise _taken(exc) from exc
         if result is not None:
             return _again(_opened(secret, result))
+        # A server that ended between storing a write and saying so leaves one that knows its name.
+        call.op_key = f"http/{name}"
         kept: str | None = None
         try:
             try:

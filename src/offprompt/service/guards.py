@@ -12,12 +12,15 @@ from offprompt.wire.places import clean_place
 
 
 class Guards:
-    """The part of `Slots` that says what models may do. Changes are made in exactly this scope, without a version."""
+    """The part of `Slots` that says what models may do. Changes are made in exactly this scope, without a version.
 
-    def __init__(self, kit: Kit, scope: Scope, actor: Actor = APPLICATION) -> None:
+    op_key   the name of the one write that is made with this object: if it was made before, it is not made again.
+    """
+
+    def __init__(self, kit: Kit, scope: Scope, actor: Actor = APPLICATION, *, op_key: str | None = None) -> None:
         self._kit = kit
         self.scope = scope
-        self._actor = actor
+        self._actor, self._op_key = actor, op_key
 
     def allow(self, name: str, tool: str, argument: str, *, host: str = "") -> Slot:
         """Let the handle of a `never` slot resolve in one more place; everywhere else it stays refused.

@@ -77,14 +77,14 @@ class Parts:
 class BoundScope:
     """A scope of an opened memory: `write`, `read` are short for `slots.…`, `remember`, `recall` for `memories.…`.
 
-    actor    whose doing, as events say it, what is done here is.
+    actor    whose doing, as events say it, what is done here is. op_key: see `Guards`.
     """
 
-    def __init__(self, parts: Parts, scope: Scope, actor: Actor = APPLICATION) -> None:
+    def __init__(self, parts: Parts, scope: Scope, actor: Actor = APPLICATION, *, op_key: str | None = None) -> None:
         self._parts = parts
         self.scope, self.actor = scope, actor
         kit = Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings, parts.spool, parts.quotas)
-        self.slots = Slots(kit, scope, actor)
+        self.slots = Slots(kit, scope, actor, op_key=op_key)
         self.write = self.slots.write
         self.read = self.slots.read
 
@@ -276,9 +276,9 @@ class Offprompt:
         scope = Scope(app or self.parts.settings.app, user, agent, session, shared)
         return self.bound(scope, Actor(actor) if isinstance(actor, str) else actor)
 
-    def bound(self, scope: Scope, actor: Actor = APPLICATION) -> BoundScope:
-        """A scope of this memory; see `scope`."""
-        return BoundScope(self.parts, actor.view(resolved(self.parts.memories.store, scope)), actor)
+    def bound(self, scope: Scope, actor: Actor = APPLICATION, *, op_key: str | None = None) -> BoundScope:
+        """A scope of this memory; see `scope` and `BoundScope`."""
+        return BoundScope(self.parts, actor.view(resolved(self.parts.memories.store, scope)), actor, op_key=op_key)
 
     def alias(self, old: str, new: str, *, app: str | None = None, preview: bool = False, actor: str = "app") -> Joined:
         """Join two ids of one person: from now on `scope(user=old)` is `scope(user=new)`.

@@ -77,14 +77,13 @@ class Slots(Guards):
         """
         options = checked_options(str(name), ttl_s, tags, importance, policy, if_version, schema)
         given: dict[str, Any] = {"split": split, "schema": schema, "policy": policy, **options}
-        spool = self._kit.spool
+        spool, writer = self._kit.spool, Writer(actor=self._actor.name, op_key=self._op_key)
         if spool is None or if_version is not None:
             self._kit.make_way()
-            return self.write_as(Writer(actor=self._actor.name), name, value, **given)
-        writer = Writer(actor=self._actor.name)
+            return self.write_as(writer, name, value, **given)
         own, at = (clean_name(name), checked_value(name, value)), self._kit.clock.now()
         done = spool.attempt(
-            lambda key: self.write_as(replace(writer, op_key=key), name, value, **given),
+            lambda key: self.write_as(replace(writer, op_key=self._op_key or key), name, value, **given),
             lambda key: spooled_slot(key, at, self.scope, *own, given, writer.actor),
         )
         return told_slot(done) if isinstance(done, Spooled) else done
