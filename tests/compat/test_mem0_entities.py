@@ -18,6 +18,7 @@ from offprompt.errors import ForbiddenError, NotFoundError, UnsupportedError, Us
 from offprompt.records import Identity
 from offprompt.service.offprompt import Offprompt
 from offprompt.testing.chat_stand_in import StandInModel
+from offprompt.testing.clock import MovedClock
 
 
 @pytest.fixture
@@ -74,6 +75,16 @@ def test_a_deleted_run_or_app_takes_its_memories_hidden_ones_too(asking: Callabl
         Records(reach).history(hidden)
     assert Entities(reach).delete("app", "shop")["deleted"]["memories"] == 1
     assert [one["name"] for one in Entities(reach).listed()["results"]] == ["alice", "r2"]
+
+
+def test_a_deleted_run_takes_what_has_expired_and_is_not_swept(
+    asking: Callable[..., Reach], memory: Offprompt, clock: MovedClock
+) -> None:
+    add(asking(), "expired", user_id="小明", run_id="r1", infer=False, expiration_date="2026-05-29")
+    clock.move(5 * 86_400)
+    Entities(asking()).delete("run", "r1")
+    clock.move(-5 * 86_400)
+    assert memory.scope(user="小明").memories.list().memories == ()
 
 
 def test_an_entity_of_no_type_is_refused(entities: Entities) -> None:

@@ -84,10 +84,17 @@ class Reach:
             for root in self._within(bound.get("user_id"), bound.get("agent_id"), role):
                 run = bound.get("run_id")
                 if root.shared and run is not None:
-                    found |= dict.fromkeys(one.scope for one in self.listed(root, states=MEMORY_STATES, session=run))
+                    found |= dict.fromkeys(self._scopes_of(root, run))
                 else:
                     found[root] = None
         return [root for root in found if not any(other != root and other.holds(root) for other in found)]
+
+    def _scopes_of(self, root: Scope, run: str) -> list[Scope]:
+        """The scopes below a root that hold anything of a run, hidden and expired too."""
+        overs = (False, True)
+        return [
+            one.scope for over in overs for one in self.listed(root, states=MEMORY_STATES, session=run, expired=over)
+        ]
 
     def own_roots(self, role: Role = "read") -> list[Scope]:
         """Scopes in whose subtrees all lies that this identity reaches."""
