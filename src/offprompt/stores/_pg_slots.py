@@ -185,12 +185,12 @@ class PgSlots:
         self._ahead.pop(key, None)
 
     def touch(self, before: Slot, after: Slot, event: Event) -> None:
+        key = slot_key(before)
         if self._waiting is not None:
-            key = slot_key(before)
-            self.touches.append(touch_of(self._stored[key], after, event))
+            self.touches.append(touch_of(key, self._stored[key], after, event))
             self._touched[key] = after
         else:
-            self.store_touches([touch_of(before, after, event)])
+            self.store_touches([touch_of(key, before, after, event)])
 
     def miss(self, event: Event) -> None:
         if self._waiting is not None:
@@ -239,4 +239,4 @@ class PgSlots:
             return slot
         key = slot_key(slot)
         self._stored[key] = slot
-        return self._touched.get(key) or self._waiting.over(slot)
+        return self._touched.get(key) or self._waiting.over(slot, key)

@@ -107,10 +107,11 @@ class RedisTable:
         self._change(slot, None)
 
     def touch(self, before: Slot, after: Slot, event: Event) -> None:
-        touch = touch_of(self._stored(before), after, event)
+        key = slot_key(before)
+        touch = touch_of(key, self._stored(before), after, event)
         if self._waiting is not None:
             self.touches.append(touch)
-            self._touched[slot_key(before)] = after
+            self._touched[key] = after
         else:
             self.store_touches([touch])
 
@@ -165,4 +166,5 @@ class RedisTable:
     def _with_waiting(self, slot: Slot) -> Slot:
         if self._waiting is None:
             return slot
-        return self._touched.get(slot_key(slot)) or self._waiting.over(slot)
+        key = slot_key(slot)
+        return self._touched.get(key) or self._waiting.over(slot, key)

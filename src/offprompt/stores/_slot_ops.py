@@ -112,7 +112,11 @@ def run_ops(table: SlotTable, ops: Sequence[SlotOp[Any]], now: float) -> list[An
 
 def is_read(ops: Sequence[SlotOp[Any]]) -> bool:
     """Whether a read transaction can serve all the ops."""
-    return all(isinstance(op, READ_OPS) for op in ops)
+    return all(map(_is_read, ops))
+
+
+def _is_read(op: SlotOp[Any]) -> bool:
+    return isinstance(op, READ_OPS)
 
 
 def _run(table: SlotTable, op: SlotOp[Any], now: float) -> Any:

@@ -85,10 +85,10 @@ class Touches:
             self._waiting = self._waiting[count:]
             self._sums = summed(self._waiting)
 
-    def over(self, slot: Slot) -> Slot:
-        """The slot as it is with what waits for it."""
+    def over(self, slot: Slot, key: SlotKey) -> Slot:
+        """The slot, whose key this is, as it is with what waits for it."""
         with self._lock_here():
-            waits = self._sums.get(slot_key(slot)) if self._sums else None
+            waits = self._sums.get(key) if self._sums else None
             if waits is None:
                 return slot
             expires_at = slot.expires_at
@@ -108,6 +108,6 @@ class Touches:
         return self._lock
 
 
-def touch_of(stored: Slot, after: Slot, event: Event) -> Touch:
+def touch_of(key: SlotKey, stored: Slot, after: Slot, event: Event) -> Touch:
     """The touch of a slot; `stored` as it is in the file, without what waits."""
-    return Touch(slot_key(after), after.expires_at, event, slid_far(stored, after))
+    return Touch(key, after.expires_at, event, slid_far(stored, after))
