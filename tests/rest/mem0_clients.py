@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 
 def mem0_module(folder: Path) -> Any:
     """Their package, told to send nothing home and to keep its files in a folder of the tests."""
     os.environ["MEM0_TELEMETRY"] = "false"
     os.environ["MEM0_DIR"] = str(folder)
-    return pytest.importorskip("mem0")
+    return import_module("mem0")
 
 
 def client_of(mem0: Any, url: str, http: httpx.Client, key: str = "any") -> Any:

@@ -20,6 +20,7 @@ SERVE = "offprompt serve"
 
 
 def test_the_commands_of_the_page_run_and_print_what_it_shows(tmp_path: Path) -> None:
+    # Three programs begin one after another, and each takes two seconds to load: the key's, the server, their client.
     page = (ROOT / "docs" / "from-mem0.md").read_text(encoding="utf-8")
     port = str(free_port())
     blocks = [(kind, code.replace("7333", port)) for kind, code in BLOCK.findall(page)]
