@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "offprompt"
 PLACES = ("src", "tests", "tools", "examples", "docs", ".ci", "bench")
-TOP_LEVEL = (".md", ".toml", ".txt", ".cfg")
+TOP_LEVEL = (".md", ".toml", ".txt", ".cfg", ".yaml")
 
 
 def sources() -> list[Path]:

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.house.tree import ROOT
 from tests.rest.process import Process, serving, wait_until
 
 VALUE = "上海 where nobody looks"
@@ -86,6 +89,15 @@ def test_numbers_are_for_admins_alone(server: Process) -> None:
     assert (refused.status_code, used.status_code) == (403, 200)
     assert line_of(server, refused)["key"] == line_of(server, used)["key"] != ""
     assert token not in server.errors.read_text()
+
+
+def test_the_image_asks_after_its_health_as_the_server_answers(server: Process) -> None:
+    asks = (ROOT / "Dockerfile").read_text(encoding="utf-8").partition("HEALTHCHECK")[2]
+    command = json.loads("[" + asks.partition("CMD [")[2].partition("]")[0] + "]")
+    answered = subprocess.run(
+        [sys.executable, *command[1:-1], command[-1].replace("http://127.0.0.1:7333", server.url)], check=False
+    )
+    assert answered.returncode == 0
 
 
 class _Receiver(BaseHTTPRequestHandler):
