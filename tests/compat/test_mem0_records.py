@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import offprompt
 from offprompt.compat.mem0.asked import Add, Change, Feedback, Listing, OneChange, OneId, Search, asked
 from offprompt.compat.mem0.entities import Entities
 from offprompt.compat.mem0.reach import Reach
 from offprompt.compat.mem0.records import Records
 from offprompt.errors import ConflictError, ForbiddenError, NotFoundError, ScopeError, UsageError
+from offprompt.records import Identity
 from offprompt.service.offprompt import Offprompt
 from offprompt.testing.clock import MovedClock
 
@@ -410,3 +415,22 @@ def test_times_that_no_calendar_has_are_shown_as_its_ends(
     name = added(records, "tea", user_id="alice", timestamp=at)
     assert records.get(name)["created_at"][:4] in ("0001", "1970", "9999")
     assert Entities(asking()).listed()["count"] == 1
+
+
+@pytest.mark.parametrize("infer", [True, False])
+def test_what_the_store_does_not_take_in_time_is_pending_and_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, infer: bool
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    place = tmp_path / "agent.db"
+    with offprompt.open(place, write_deadline_s=0.05) as memory:
+        own = Records(Reach(memory, Identity()))
+        own.add(Add(messages="she likes tea", user_id="alice", infer=False))
+        with closing(sqlite3.connect(place, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            done = own.add(Add(messages="我住在上海。", user_id="alice", infer=infer))
+            other.execute("ROLLBACK")
+        assert (done["status"], done["event_id"], done["results"][0]["id"]) == ("PENDING", None, None)
+        assert done["results"][0]["memory"] == "我住在上海。"
+        own.add(Add(messages="she likes cocoa", user_id="alice", infer=False))
+        assert "我住在上海。" in listed(own, {"user_id": "alice"})

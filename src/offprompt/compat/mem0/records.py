@@ -65,6 +65,8 @@ class Records:
     def _keep_from_models(self, scope: BoundScope, done: Sequence[Remembered]) -> None:
         """No language model reads these turns, whenever one is set: they count as read."""
         turns = tuple((one.name, 1) for one in done if one.outcome in ("added", "pending") and one.kind == "episode")
+        if not turns:
+            return
         with contextlib.suppress(ConflictError):  # changed or read in between: that is what was wanted then
             apply(self.reach.memory.parts.memories.store, MarkExtracted(scope.memories.scope, turns, NOT_READ))
 
@@ -94,7 +96,7 @@ class Records:
         answer: dict[str, Any] = {
             "message": f"{sum(one['event'] == 'ADD' for one in results)} memories stored",
             "status": "PENDING" if waits else "SUCCEEDED",
-            "event_id": self._event("ADD", ids=ids),
+            "event_id": None if waits else self._event("ADD", ids=ids),
             "results": results,
         }
         return {**answer, **_warned([*unused, *refused])}
