@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from offprompt.records import MEMORY_ACTIONS, JournalEntry, Message, SessionRecord
 from offprompt.service.redacting import Redaction
 from offprompt.wire.lapsing import lapses
-from offprompt.wire.payload import identity, loaded
+from offprompt.wire.payload import identity, loaded, loose, marked_like
 from offprompt.wire.shapes import Kind, Shape
 
 
@@ -161,7 +161,7 @@ class Conversation:
             if told is not None:
                 *hidden, last = self.after(parent, told) or self.chain(told)
                 placed += [Placed(dict(each.message), each) for each in hidden]
-                each = Placed(dict(last.message), last)
+                each = Placed(marked_like(dict(last.message), message), last)
             elif known is not None:
                 each = Placed(message, self.given(self.by_key[known], message))
             else:
@@ -334,12 +334,18 @@ def sent_messages(placed: Placed, forms: Forms) -> list[Message]:
 def form_messages(placed: Placed, form: Form) -> list[Message]:
     """The messages that stand for an incoming one in that form.
 
-    Our answers, and replies whose handles the application got resolved, go as we know them, whatever came back.
+    Our answers, and replies whose handles the application got resolved, go as we know them, whatever came back; cache
+    marks stand where the client has them now.
     """
     entry = placed.entry
     forms = {"live": entry.live, "settled": entry.settled, "stub": entry.stub}
     rendered = forms[form] if forms[form] is not None else entry.live
-    if rendered is not None:
-        return [dict(message) for message in rendered]
     ours = entry.kind == "answer" or entry.resolved is not None
-    return [dict(entry.message)] if ours else [placed.message]
+    if rendered is None and not ours:
+        return [placed.message]
+    role = placed.message.get("role")
+    messages = [loose(dict(message)) for message in ([entry.message] if rendered is None else rendered)]
+    last = next((at for at in reversed(range(len(messages))) if messages[at].get("role") == role), -1)
+    if last >= 0:
+        messages[last] = marked_like(messages[last], placed.message)
+    return messages

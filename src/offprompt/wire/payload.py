@@ -12,6 +12,8 @@ from offprompt.errors import UnsupportedError, UsageError
 from offprompt.records import Message, as_dict, as_list, canonical
 
 SPEAKING_KEYS: Final = ("tool_calls", "function_call", "refusal", "audio")
+MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
+"""What clients write beside a part to say where a provider's cache ends; they move them from message to message."""
 
 
 def plain(value: object, what: str) -> dict[str, Any]:
@@ -169,13 +171,39 @@ def number(value: object) -> int | None:
 
 
 def loose(value: object) -> Any:
-    """Message content for comparing: without cache marks, which clients move from message to message."""
+    """Message content for comparing: without cache marks. The same object where there are none."""
     if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
-        return {key: loose(item) for key, item in items if key != "cache_control"}
+        items = cast("dict[str, Any]", value)
+        bare = {key: loose(item) for key, item in items.items() if key not in MARKS}
+        return items if len(bare) == len(items) and all(bare[key] is items[key] for key in bare) else bare
     if isinstance(value, list):
-        return [loose(item) for item in cast("list[Any]", value)]
+        given = cast("list[Any]", value)
+        done = [loose(item) for item in given]
+        return given if all(one is other for one, other in zip(done, given, strict=True)) else done
     return value
+
+
+def marked_like(message: Message, given: Mapping[str, Any]) -> Message:
+    """The message with the cache marks of another form of it, in place of its own; parts are counted from the end."""
+    bare: Message = loose(message)
+    parts = as_list(given.get("content")) or []
+    marks = {at - len(parts): mark for at, part in enumerate(parts) if (mark := _marks_in(part))}
+    if not marks or not parts_of(bare):
+        return bare
+    own = parts_of(bare)
+    for at, mark in marks.items():
+        place = max(at, -len(own))
+        own[place] = {**own[place], **mark}
+    return {**bare, "content": own}
+
+
+def _marks_in(value: object) -> dict[str, Any]:
+    """The cache marks anywhere in a part."""
+    if isinstance(value, list):
+        return {key: mark for item in cast("list[object]", value) for key, mark in _marks_in(item).items()}
+    part = as_dict(value) or {}
+    inner = _marks_in(part["content"]) if "content" in part else {}
+    return inner | {key: part[key] for key in MARKS if part.get(key) is not None}
 
 
 def identity(message: Mapping[str, Any]) -> str:
