@@ -86,6 +86,10 @@ def test_numbers_are_for_admins_alone(server: Process) -> None:
         token = http.post("/v1/keys", json={"name": "shop", "roles": ["read", "write"]}).json()["token"]
         refused = http.get("/metrics", headers={"Authorization": f"Bearer {token}"})
         used = http.get("/v1/slots", headers={"Authorization": f"Bearer {token}"})
+        own = {"name": "prometheus", "users": ["prometheus"], "roles": ["admin"]}  # sees numbers, and nobody's memory
+        theirs = {"Authorization": f"Bearer {http.post('/v1/keys', json=own).json()['token']}"}
+        assert http.get("/metrics", headers=theirs).status_code == 200
+        assert http.get("/v1/slots", headers=theirs).status_code == 403
     assert (refused.status_code, used.status_code) == (403, 200)
     assert line_of(server, refused)["key"] == line_of(server, used)["key"] != ""
     assert token not in server.errors.read_text()
