@@ -376,6 +376,12 @@ def test_what_is_not_used_is_said(records: Records) -> None:
     assert "[models.rerank]" in reranked["warnings"][0]
 
 
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    assert asked({"query": "x", "top_k": 3.0, "reference_date": 1e300}, Search)[0].top_k == 3
+    with pytest.raises(UsageError, match="top_k"):
+        asked({"query": "x", "top_k": 3.5}, Search)
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -25,6 +25,7 @@ UNUSED: Final[Mapping[str, str]] = {
 }
 """What is taken and does nothing, with what does."""
 
+MAX_WHOLE: Final = 2**53
 Id = Annotated[str, Meta(min_length=1)]
 TopK = Annotated[int, Meta(ge=1, le=1000)]
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -138,8 +139,14 @@ def asked(given: Mapping[str, Any], kind: type[A]) -> tuple[A, list[str]]:
     Raises   UsageError for what is missing or of another type.
     """
     try:
-        record = json.decode(json.encode(given), type=kind)  # as it comes over the wire: dates are texts
+        whole = {name: _whole(value) for name, value in given.items()}
+        record = json.decode(json.encode(whole), type=kind)  # as it comes over the wire: dates are texts
     except (ValueError, TypeError) as exc:
         raise UsageError(f"the request does not fit: {str(exc).replace('`$.', '`')}; see mem0's reference") from None
     unused = [name for name in given if name not in kind.__struct_fields__]
     return record, [f"{name} is not used here: {UNUSED.get(name, 'it is not known')}" for name in unused]
+
+
+def _whole(value: Any) -> Any:
+    """A number as JSON means it: there 3.0 is a whole one."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < MAX_WHOLE else value
