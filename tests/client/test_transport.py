@@ -217,6 +217,13 @@ def test_a_key_is_the_one_given_else_the_environments_else_the_token_left_here(m
     assert key_of(url, None)() is None
 
 
+@pytest.mark.parametrize("key", ["op_1_s3cret\n", "op_1 s3cret", "op_1_s3crét", "s3cret\x00"])
+def test_what_is_no_key_is_refused_and_not_repeated(key: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        offprompt.Client(URL, key=key)
+    assert "s3cr" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "wrong", ["http://", "ftp://x", "http://u:p4ss@x", "http://x/?q=1", "http://x:port", "127.0.0.1:7333", "http://x#f"]
 )
