@@ -1,4 +1,4 @@
-"""Cache marks, which clients move from message to message: they stand where the client has them now, and nowhere else."""
+"""Cache marks, which clients move from message to message: they stand where the client has them now, nowhere else."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from offprompt.wire.payload import loose
 from tests.gateway.client import Client, script
 from tests.gateway.conftest import NewGateway
 from tests.service.talk import Wire, call, messages_of, tool
@@ -28,9 +29,7 @@ def test_cache_marks_that_a_client_moves_on_do_not_heap_up(gateway: NewGateway, 
 
         def say(text: str, **part: Any) -> None:
             own = part or {"type": "text", "text": text}
-            for message in client.messages:
-                for each in message["content"] if isinstance(message.get("content"), list) else []:
-                    each.pop(name, None)
+            client.messages = loose(client.messages)
             client.messages.append({"role": "user", "content": [{**own, name: mark}]})
             client.ask()
 
