@@ -31,6 +31,12 @@ def test_it_is_valid(document: dict[str, Any]) -> None:
     assert document == json.loads(json.dumps(openapi(ENDPOINTS)))
 
 
+def test_it_is_sent_once_to_who_asks_with_its_tag(server: Running) -> None:
+    tag = server.http.get("/openapi.json").headers["etag"]
+    again = server.http.get("/openapi.json", headers={"If-None-Match": tag})
+    assert (again.status_code, again.content) == (304, b"")
+
+
 def test_it_names_every_endpoint_once(document: dict[str, Any]) -> None:
     operations = [own for methods in document["paths"].values() for own in methods.values()]
     assert sorted(own["operationId"] for own in operations) == sorted(BY_NAME)

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
+
+import msgspec
 
 from offprompt.rest import health, keys, mem, mem0, memories, metrics, scopes, sessions, slots, transfer, users
 from offprompt.rest.dispatch import Dispatch
-from offprompt.rest.endpoint import Call, Endpoint
+from offprompt.rest.endpoint import Answer, Call, Endpoint
 from offprompt.rest.guards import Identify
 from offprompt.rest.openapi import openapi
+from offprompt.rest.versions import tag_of
 from offprompt.service.offprompt import Offprompt
 
 
-def document(call: Call) -> dict[str, Any]:
+@cache
+def _document() -> Answer:
+    """Made once: it is the same as long as the program runs."""
+    whole = openapi(ENDPOINTS)
+    return Answer(msgspec.json.encode(whole), version=tag_of(1, whole))
+
+
+def document(call: Call) -> Answer:
     """The OpenAPI document of this server."""
     del call
-    return openapi(ENDPOINTS)
+    return _document()
 
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
@@ -40,6 +51,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         role=None,
         answer=dict[str, Any],
         is_scoped=False,
+        is_versioned=True,
     ),
 )
 """Everything that is served, in the order of the documents."""
