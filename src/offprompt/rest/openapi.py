@@ -24,20 +24,26 @@ SCOPE_HEADERS: Final[Mapping[str, str]] = {
 }
 ENCODED: Final = " Percent-encoded UTF-8; it narrows what the key allows."
 IDEMPOTENCY: Final = "Idempotency-Key"
+FILE: Final = "Offprompt-File"
 OTHER_HEADERS: Final[Mapping[str, str]] = {
     IDEMPOTENCY: "A name for this change, new for each: sent again with it within 24 hours, the change is not made "
     "again, and the same is answered. 1 to 255 visible ASCII characters.",
+    FILE: "The name of the file that is sent, percent-encoded and without its folders.",
     "If-Match": "The ETag, or a version in quotes, that must be there for the change; `*`: any. Else 412.",
     "If-None-Match": "`*`: nothing may be there, else 412. Of a GET: the ETag that one has; if it still holds, 304.",
 }
 ID: Final = r"^(?:[ -$&-~]|%[0-9A-Fa-f]{2}){1,256}$"
 """One to 256 bytes, each as it is or encoded."""
 
+NAME: Final = r"^[0-9A-Za-z_-]([ 0-9A-Za-z_.-]{0,98}[0-9A-Za-z_-])?$"
+"""Names that can stand as they are; others are encoded."""
+
 TAGS: Final = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
 FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
     **{name: {"pattern": ID} for name in SCOPE_HEADERS},
     "Offprompt-Shared": {"enum": ["true", "false"]},
     IDEMPOTENCY: {"pattern": "^[!-~]{1,255}$"},
+    FILE: {"pattern": NAME},
     "If-Match": {"pattern": TAGS},
     "If-None-Match": {"pattern": TAGS},
 }
@@ -174,6 +180,7 @@ class _Operation:
                 parameter["example"] = value
         headers = list(SCOPE_HEADERS) if endpoint.is_scoped else []
         headers += [IDEMPOTENCY] if endpoint.is_once else []
+        headers += [FILE] if isinstance(endpoint.body, Pieces) else []
         if endpoint.is_versioned:
             headers += ["If-None-Match"] if endpoint.method == "GET" else ["If-Match", "If-None-Match"]
         return found + [{"$ref": REF.format(kind="parameters", name=name)} for name in headers]

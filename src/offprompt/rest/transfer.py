@@ -64,9 +64,9 @@ def export(call: Call) -> Lines:
 def import_lines(call: Call) -> Lines:
     """Our own export, one of mem0, or a chat log, as it stands in its file; once more, it changes nothing.
 
-    The header Offprompt-File names the file, percent-encoded and without its folders: a chat log's sessions are named
-    after it, and `.jsonl` says that it is lines and not one document. It is taken whole before anything is stored;
-    then each batch is stored and reported. A report with a `code` is a problem that ended it.
+    A chat log's sessions are named after its file, and `.jsonl` at the end of the name says that it is lines and not
+    one document. It is taken whole before anything is stored; then each batch is stored and reported. A report with a
+    `code` is a problem that ended it.
     """
     return Lines(_told(_stored(call, call.query)), is_live=True)
 
