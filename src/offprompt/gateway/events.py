@@ -6,13 +6,18 @@ Source   WHATWG HTML, section 9.2, Server-sent events.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
 from offprompt.records import as_dict, compact
 
-ENDS: Final = (b"\r\n\r\n", b"\n\n", b"\r\r")
+LINE_END: Final = r"(?:\r\n|\n|\r(?!\n))"
+LINES: Final = re.compile(LINE_END)
+BLANK: Final = re.compile((LINE_END * 2).encode())
 MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
+HALVES: Final = "backslashreplace"
+"""How JSON text becomes bytes: half a character, which UTF-8 cannot write, becomes its JSON escape."""
 
 
 class EventTooLongError(ValueError):
@@ -21,10 +26,14 @@ class EventTooLongError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One event. raw: its bytes, with the empty line behind it; data: what it carries, None if that is no object."""
+    """One event. raw: its bytes, with the empty line behind it; data: what it carries, None if that is no object.
+
+    is_end   it says `[DONE]`.
+    """
 
     raw: bytes
     data: dict[str, Any] | None
+    is_end: bool = False
 
 
 class EventReader:
@@ -51,26 +60,27 @@ class EventReader:
 
     def _end(self) -> int:
         """Where the first event ends, -1 if it is not whole."""
-        start = max(self._seen - 3, 0)
-        found = [(at, at + len(mark)) for mark in ENDS if (at := self._held.find(mark, start)) >= 0]
+        found = BLANK.search(self._held, max(self._seen - 3, 0))
         self._seen = len(self._held)
-        return min(found)[1] if found else -1
+        return -1 if found is None else found.end()
 
-    def rest(self) -> bytes:
-        """What stands behind the last whole event."""
-        return bytes(self._held)
+    def last(self) -> ServerEvent | None:
+        """What stands behind the last empty line, if that is an event: some servers end without one."""
+        event = _event(bytes(self._held))
+        return event if event.is_end or event.data is not None else None
 
 
 def _event(raw: bytes) -> ServerEvent:
-    lines = raw.decode("utf-8", "replace").splitlines()
-    data = [line[5:].removeprefix(" ") for line in lines if line.startswith("data:")]
+    lines = LINES.split(raw.decode("utf-8-sig", "replace"))
+    given = [line[5:].removeprefix(" ") for line in lines if line.startswith("data:")]
+    text = "\n".join(given)
     try:
-        return ServerEvent(raw, as_dict(json.loads("\n".join(data))) if data else None)
+        return ServerEvent(raw, as_dict(json.loads(text)) if given else None)
     except ValueError:
-        return ServerEvent(raw, None)
+        return ServerEvent(raw, None, is_end=text.strip() == "[DONE]")
 
 
 def event_bytes(data: dict[str, Any], *, named: bool) -> bytes:
     """An event that carries the data; named: by its `type`."""
     name = f"event: {data.get('type')}\n" if named else ""
-    return f"{name}data: {compact(data)}\n\n".encode()
+    return f"{name}data: {compact(data)}\n\n".encode("utf-8", HALVES)

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from offprompt.errors import ModelError
+from offprompt.errors import ConflictError, ModelError, OffpromptError, UsageError
 from offprompt.gateway.asked import Asked
-from offprompt.gateway.events import EventReader, EventTooLongError, ServerEvent, event_bytes
+from offprompt.gateway.events import HALVES, EventReader, EventTooLongError, ServerEvent, event_bytes
 from offprompt.gateway.upstream import Answered, Pairs, Target, Upstreams
 from offprompt.records import LedgerEntry, Message, Reply, as_dict
 from offprompt.service.session import Session
 from offprompt.wire.one_answer import one_reply
 from offprompt.wire.one_stream import OneStream
+from offprompt.wire.shapes import Wire
 from offprompt.wire.streamed import StreamReader
 
 T = TypeVar("T")
 EVENTS: Final = "text/event-stream"
-DONE: Final = b"data: [DONE]"
+LOG: Final = logging.getLogger("offprompt.gateway")
+UNREAD: Final = "a reply of the upstream goes on as it came, and is not recorded: %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class Exchange:
         if given or betas:
             headers.append((b"anthropic-beta", b",".join([*given, *(beta.encode() for beta in betas)])))
         headers += [(b"content-type", b"application/json"), (b"accept-encoding", b"identity")]
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"), headers
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", HALVES), headers
 
     def sent(self, body: bytes, headers: Pairs) -> AbstractAsyncContextManager[Answered]:
         """The upstream's answer to a request."""
@@ -76,23 +79,31 @@ class Exchange:
     async def whole(self, answer: Answered) -> Begun:
         """The reply in one piece: as many requests as it takes until the client is next."""
         raw, data = await self._reply(answer)
-        if data is None:
-            return _as_it_came(answer, raw)
-        reply = await in_thread(self.session.absorb, data)
-        self.replies.append(data)
-        head = answer
-        while not reply.done:
+        reply = None if data is None else await self._absorbed(data)
+        while reply is not None and not reply.done:
             body, headers = await self.request([*self.asked.messages, *reply.messages])
             async with self.sent(body, headers) as following:
+                answer = following
                 raw, data = await self._reply(following)
-                if data is None:
-                    return _as_it_came(following, raw)
-                head, reply = following, await in_thread(self.session.absorb, data)
-                self.replies.append(data)
+                reply = None if data is None else await self._absorbed(data)
+        if reply is None:
+            return _as_it_came(answer, raw)
         told = one_reply(self.asked.wire, self.replies, self._told(reply), has_calls=bool(reply.tool_calls))
-        content = json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        kept = [(name, value) for name, value in head.headers if name not in (b"content-length", b"content-encoding")]
-        return Begun(head.status, [*kept, (b"content-length", str(len(content)).encode())], _once(content))
+        if told == data:
+            return _as_it_came(answer, raw)
+        return _as_it_came(answer, json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode("utf-8", HALVES))
+
+    async def _absorbed(self, data: dict[str, Any]) -> Reply | None:
+        """The reply, read; None for one that no session can read: it goes on as it came."""
+        try:
+            reply = await in_thread(self.session.absorb, data)
+        except ConflictError:
+            raise
+        except UsageError as exc:
+            LOG.warning(UNREAD, exc)
+            return None
+        self.replies.append(data)
+        return reply
 
     async def _reply(self, answer: Answered) -> tuple[bytes, dict[str, Any] | None]:
         """The bytes, and the reply in them; None for an error or what is no reply."""
@@ -120,17 +131,20 @@ class Exchange:
         relay = _Relay(self, one)
         async for piece in relay.pieces(answer):
             yield piece
-        while not relay.reply.done:
-            one.next_reply()
-            body, headers = await self.request([*self.asked.messages, *relay.reply.messages])
-            relay = _Relay(self, one)
-            async with self.sent(body, headers) as following:
-                async for piece in relay.pieces(following):
-                    yield piece
-        for chunk in one.end():
-            yield event_bytes(chunk, named=self.asked.wire != "openai")
-        for tail in relay.tail:
-            yield tail
+        try:
+            while (said := relay.not_over()) is not None:
+                one.next_reply()
+                body, headers = await self.request([*self.asked.messages, *said.messages])
+                relay = _Relay(self, one)
+                async with self.sent(body, headers) as following:
+                    async for piece in relay.pieces(following):
+                        yield piece
+        except OffpromptError as exc:
+            LOG.warning("a turn broke off behind the memory's answer: %s", exc)
+            yield _error(self.asked.wire, str(exc))
+            return
+        for out in relay.end():
+            yield out
 
 
 class _Relay:
@@ -140,7 +154,9 @@ class _Relay:
         self._exchange, self._one = exchange, one
         self._named = exchange.asked.wire != "openai"
         self._reader: StreamReader
-        self.tail: list[bytes] = []
+        self._held: dict[int, ServerEvent] = {}
+        self._done: ServerEvent | None = None
+        self._failed = False
 
     async def pieces(self, answer: Answered) -> AsyncGenerator[bytes]:
         """What the client gets of it. A reply that breaks off is absorbed as cut, and breaks off here too."""
@@ -157,38 +173,66 @@ class _Relay:
                 for event in events.feed(piece):
                     for out in self._of(event):
                         yield out
-            is_whole = True
+            if (last := events.last()) is not None:
+                for out in self._of(last):
+                    yield out
+            is_whole = not self._failed
         except EventTooLongError as exc:
             raise ModelError(f"{exc}; its stream was not read on", kind="reply") from exc
         finally:
-            rest = await in_thread(self._reader.finish if is_whole else self._reader.broken)
-        for chunk in rest:
-            for out in self._shown(chunk, None):
-                yield out
+            rest = await self._finished(is_whole=is_whole)
+        for out in rest:
+            yield out
+
+    async def _finished(self, *, is_whole: bool) -> list[bytes]:
+        """The reply, read; what waited for that. Where it cannot be read: why, if something waited."""
+        try:
+            chunks = await in_thread(self._reader.finish if is_whole else self._reader.broken)
+        except OffpromptError as exc:
+            LOG.warning(UNREAD, exc)
+            return [_error(self._exchange.asked.wire, f"{exc}; ask again")] if self._reader.waits else []
+        return [out for chunk in chunks for out in self._shown(chunk, None)]
 
     def _of(self, event: ServerEvent) -> list[bytes]:
+        if event.is_end:
+            self._done = event
+            return []
         if event.data is None:
-            if not event.raw.startswith(DONE):
-                return [event.raw]
-            self.tail = [event.raw]
-            return []
-        if self.tail:  # some servers send their counts behind the end
-            self.tail.append(event.raw)
-            return []
+            return [event.raw]
+        self._failed = self._failed or event.data.get("type") == "error" or bool(event.data.get("error"))
         return [out for chunk in self._reader.feed(event.data) for out in self._shown(chunk, event)]
 
     def _shown(self, chunk: dict[str, Any], event: ServerEvent | None) -> list[bytes]:
+        shown = self._one.feed(chunk)
+        if event is not None and chunk is event.data and not shown:
+            self._held[id(chunk)] = event
         return [
             event.raw if event is not None and out is event.data else event_bytes(out, named=self._named)
-            for out in self._one.feed(chunk)
+            for out in shown
         ]
 
-    @property
-    def reply(self) -> Reply:
-        """The reply, absorbed."""
-        if self._reader.reply is None:
-            raise ModelError("the upstream's stream ended before anything came; ask again", kind="reply")
-        return self._reader.reply
+    def not_over(self) -> Reply | None:
+        """The reply, if the model asked its memory and is to go on; not behind an error."""
+        reply = self._reader.reply
+        return None if reply is None or reply.done or self._failed else reply
+
+    def end(self) -> list[bytes]:
+        """What was held until it was known that no other reply follows."""
+        out = [
+            self._held[id(chunk)].raw if id(chunk) in self._held else event_bytes(chunk, named=self._named)
+            for chunk in self._one.end()
+        ]
+        return [*out, *([] if self._done is None else [self._done.raw])]
+
+
+def _error(wire: Wire, why: str) -> bytes:
+    """An error in the midst of a stream, as the wire's clients read it."""
+    inner = {"type": "api_error", "message": why, "code": "upstream_failed"}
+    if wire == "anthropic":
+        return event_bytes({"type": "error", "error": inner}, named=True)
+    if wire == "responses":
+        return event_bytes({**inner, "type": "error", "param": None}, named=True)
+    return event_bytes({"error": {**inner, "param": None}}, named=False)
 
 
 def _as_it_came(answer: Answered, raw: bytes) -> Begun:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from offprompt.records import Message, as_dict, as_list
 from offprompt.wire.payload import parts_of
-from offprompt.wire.shapes import Wire
+from offprompt.wire.shapes import REASONING, Wire
+
+THOUGHTS: Final = (REASONING, "reasoning")
+"""Where chat completions of some providers carry thinking as text."""
 
 
 def summed(counts: Sequence[Any]) -> dict[str, Any]:
@@ -35,27 +38,47 @@ def one_reply(wire: Wire, replies: Sequence[Mapping[str, Any]], told: Message, *
     usage = summed([reply.get("usage") for reply in replies])
     if usage:
         last["usage"] = usage
+    if wire == "responses":
+        items = [as_dict(item) or {} for reply in replies for item in as_list(reply.get("output")) or []]
+        return {**last, "output": [_as_sent(as_dict(item) or {}, items) for item in as_list(told.get("output")) or []]}
+    last |= {key: replies[0][key] for key in ("id", "created") if key in replies[0]}
     if wire == "openai":
-        first, *rest = as_list(last.get("choices")) or [{}]
-        choice = as_dict(first) or {}
-        message = _with_calls({**(as_dict(choice.get("message")) or {}), "content": told.get("content")}, told)
-        changed = {**choice, "message": message}
-        if choice.get("finish_reason") in ("tool_calls", "function_call") and not has_calls:
-            changed["finish_reason"] = "stop"
-        return {**last, "choices": [changed, *rest]}
-    if wire == "anthropic":
-        raw = [block for reply in replies for block in parts_of(dict(reply))]
-        content = [_as_sent(block, raw) for block in parts_of(told)]
-        if last.get("stop_reason") == "tool_use" and not has_calls:
-            last["stop_reason"] = "end_turn"
-        return {**last, "content": content}
-    return {**last, "output": list(as_list(told.get("output")) or [])}
+        return {**last, "choices": _choices(replies, told, has_calls=has_calls)}
+    blocks = [block for reply in replies for block in parts_of(dict(reply))]
+    if last.get("stop_reason") == "tool_use" and not has_calls:
+        last["stop_reason"] = "end_turn"
+    return {**last, "content": [_as_sent(block, blocks) for block in parts_of(told)]}
 
 
-def _with_calls(message: dict[str, Any], told: Message) -> dict[str, Any]:
-    """The message with the client's calls alone."""
-    message.pop("tool_calls", None)
-    return {**message, "tool_calls": told["tool_calls"]} if told.get("tool_calls") else message
+def _choices(replies: Sequence[Mapping[str, Any]], told: Message, *, has_calls: bool) -> list[Any]:
+    """The choices of chat completions: the first one with all that was said, thought and counted of it."""
+    firsts = [as_dict(each) or {} for reply in replies for each in (as_list(reply.get("choices")) or [])[:1]]
+    choice = dict(firsts[-1]) if firsts else {}
+    message = dict(as_dict(choice.get("message")) or {})
+    if (message.get("content") or "") != (told.get("content") or ""):
+        message["content"] = told.get("content")
+    calls = as_list(message.pop("tool_calls", None))
+    if told.get("tool_calls"):
+        message["tool_calls"] = told["tool_calls"]
+    elif calls:
+        message["content"] = message.get("content") or ""
+    for key in THOUGHTS:
+        thought = [(as_dict(each.get("message")) or {}).get(key) for each in firsts]
+        if len(thought) > 1 and any(thought):
+            message[key] = "".join(text for text in thought if isinstance(text, str))
+    choice["message"] = message
+    if len(firsts) > 1 and choice.get("logprobs"):
+        choice["logprobs"] = _joined([as_dict(each.get("logprobs")) or {} for each in firsts])
+    if choice.get("finish_reason") in ("tool_calls", "function_call") and not has_calls:
+        choice["finish_reason"] = "stop"
+    return [choice, *(as_list(replies[-1].get("choices")) or [])[1:]]
+
+
+def _joined(counts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Log probabilities of several replies, one behind the other."""
+    keys = dict.fromkeys(key for each in counts for key in each)
+    lists = {key: [item for each in counts for item in as_list(each.get(key)) or []] for key in keys}
+    return {key: items or None for key, items in lists.items()}
 
 
 def _as_sent(block: dict[str, Any], raw: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -16,8 +16,9 @@ RESPONSE_ENDS: Final = ("response.completed", "response.incomplete", "response.f
 class OneStream:
     """Feed it each reply's chunks, as the client may see them (`ReplyStream`), and say where a reply ends.
 
-    What says that the reply is over is held until it is known whether another one follows; usages are added up, ids are
-    the first reply's, blocks, items and events are numbered on.
+    What says that the reply is over is held until it is known whether another one follows; usages are added up, blocks,
+    items and events are numbered on. Ids are the first reply's; at the end of responses the last one's, since that is
+    the one behind which the provider can go on.
     """
 
     def __init__(self, wire: Wire) -> None:
@@ -46,12 +47,14 @@ class _Chat:
         self._said = self._between = False
         self._held: list[Chunk] = []
         self._usages: list[Any] = []
+        self._usage: Any = None
         self._calls = self._calls_before = 0
 
     def feed(self, chunk: Chunk) -> list[Chunk]:
         usage = chunk.get("usage")
-        if usage is not None:
-            self._usages.append(usage)
+        if usage is not None:  # some servers say in each chunk what it is up to now
+            self._usage = usage
+            chunk = {**chunk, "usage": summed([*self._usages, usage])} if self._usages else chunk
         if not self._head:
             self._head = {key: chunk[key] for key in ("id", "created") if key in chunk}
         choices = [as_dict(each) or {} for each in as_list(chunk.get("choices")) or []]
@@ -95,16 +98,15 @@ class _Chat:
         self._replies += 1
         self._between = True
         self._calls_before = self._calls
+        self._usages += [] if self._usage is None else [self._usage]
+        self._usage = None
         self._held.clear()
 
     def end(self) -> list[Chunk]:
         out: list[Chunk] = []
         for chunk in self._held:
             choices = [as_dict(each) or {} for each in as_list(chunk.get("choices")) or []]
-            changed = (self._on(chunk, choices) if self._replies else chunk) or self._bare(chunk, choices)
-            if chunk.get("usage") is not None and self._replies:
-                changed = {**changed, "usage": summed(self._usages)}
-            out.append(changed)
+            out.append((self._on(chunk, choices) if self._replies else chunk) or self._bare(chunk, choices))
         self._held.clear()
         return out
 
@@ -159,7 +161,6 @@ class _Responses:
         self._replies = 0
         self._before = self._items = 0
         self._sequence: int | None = None
-        self._head: Chunk = {}
         self._held: list[Chunk] = []
         self._done: list[Any] = []
         self._usages: list[Any] = []
@@ -169,10 +170,8 @@ class _Responses:
         if kind in RESPONSE_ENDS:
             self._held.append(chunk)
             return []
-        if response is not None:
-            if self._replies:
-                return []
-            self._head = {key: response[key] for key in ("id", "created_at") if key in response}
+        if response is not None and self._replies:
+            return []
         index = chunk.get("output_index")
         if isinstance(index, int):
             self._items = max(self._items, self._before + index + 1)
@@ -206,7 +205,7 @@ class _Responses:
         for each in self._held:
             if self._replies:
                 response = as_dict(each.get("response")) or {}
-                whole = {**response, **self._head, "output": self._done, "usage": summed(self._usages)}
+                whole = {**response, "output": self._done, "usage": summed(self._usages)}
                 each = {**each, "response": whole}  # noqa: PLW2901
             out.append(self._numbered(each))
         return out

@@ -216,8 +216,10 @@ class OpenAIChat:
         """See `Shape`; an empty line stands between two texts."""
         called = [as_dict(call) or {} for each in messages for call in as_list(each.get("tool_calls")) or []]
         shown = [call for call in called if str(call.get("id")) in calls]
-        text = BETWEEN.join(text for each in messages if (text := self.text(each)))
-        told: Message = {**messages[-1], "content": text if text or not shown else None}
+        told: Message = dict(messages[-1])
+        if len(messages) > 1:
+            told["content"] = BETWEEN.join(text for each in messages if (text := self.text(each)))
+        told["content"] = told.get("content") or (None if shown else "")
         told.pop("tool_calls", None)
         return {**told, "tool_calls": shown} if shown else told
 

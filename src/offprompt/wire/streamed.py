@@ -72,6 +72,11 @@ class StreamReader:
         self._stream = ReplyStream(wire, self._watched())
         self.reply: Reply | None = None
 
+    @property
+    def waits(self) -> bool:
+        """Whether something of the reply waits for its end."""
+        return self._waits_from is not None
+
     def feed(self, chunk: object) -> list[Any]:
         """The next chunk; what the application gets for it."""
         self._chunks.append(chunk)
