@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -17,6 +17,10 @@ TAG: Final = "slots"
 CITY: Final = {"name": "city"}
 
 
+Seconds: TypeAlias = Annotated[float, Meta(extra_json_schema={"exclusiveMinimum": 0})]
+"""Above 0, as the documents say; that it is, is looked at where the library looks, in its words."""
+
+
 class SlotWrite(Shape, frozen=True):
     """A value and what is to hold for it; what is left out stays as it is.
 
@@ -24,7 +28,7 @@ class SlotWrite(Shape, frozen=True):
     """
 
     value: Any
-    ttl_s: float | UnsetType | None = UNSET
+    ttl_s: Seconds | UnsetType | None = UNSET
     tags: list[str] | None = None
     importance: Annotated[float, Meta(ge=0, le=1)] | None = None
     policy: Policy | None = None
