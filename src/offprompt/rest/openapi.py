@@ -35,8 +35,8 @@ OTHER_HEADERS: Final[Mapping[str, str]] = {
 ID: Final = r"^(?:[ -$&-~]|%[0-9A-Fa-f]{2}){1,256}$"
 """One to 256 bytes, each as it is or encoded."""
 
-NAME: Final = r"^[0-9A-Za-z_-]([ 0-9A-Za-z_.-]{0,98}[0-9A-Za-z_-])?$"
-"""Names that can stand as they are; others are encoded."""
+NAME: Final = r"^(?=.*[^. ])(?:[ -$&-.0-\[\]-~]|%[2-7][0-9A-Fa-f]){1,85}$"
+"""A name without folders, each byte as it is or encoded."""
 
 TAGS: Final = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
 FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
