@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 import pytest
 
 from offprompt.errors import NotFoundError
+from offprompt.rest import answering
 from offprompt.rest.dispatch import STREAMS, Dispatch
 from offprompt.rest.endpoint import Call, Endpoint, Lines, LinesOf, Pieces, Shape
 from offprompt.rest.guards import Identify
@@ -48,7 +52,22 @@ def nothing(call: Call) -> Lines:
     return Lines(lines())
 
 
+CLOSED = threading.Event()
+
+
+def endless(_: Call) -> Lines:
+    def numbers() -> Iterator[object]:
+        try:
+            while True:
+                yield Line(number=1)
+        finally:
+            CLOSED.set()
+
+    return Lines(numbers())
+
+
 TESTED = (
+    Endpoint("GET", "/endless", "endless", endless, "Count for ever.", "t", answer=LinesOf(Line)),
     Endpoint("POST", "/add", "add", add, "Add.", "t", body=LinesOf(Line)),
     Endpoint("POST", "/double", "double", doubled, "Double.", "t", body=LinesOf(Line), answer=LinesOf(Line)),
     Endpoint("POST", "/raw", "raw", lambda call: {"bytes": sum(map(len, call.body))}, "Take.", "t", body=Pieces()),
@@ -114,6 +133,21 @@ def test_an_answer_that_fails_before_its_first_line_is_a_problem(lines: Running)
 def test_an_answer_that_fails_later_breaks_off_so_that_the_client_sees_it(lines: Running) -> None:
     with pytest.raises(httpx.RemoteProtocolError):
         lines.http.get("/count/9999")
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_an_answer_that_nobody_takes_ends(lines: Running, monkeypatch: pytest.MonkeyPatch, *, leaves: bool) -> None:
+    if not leaves:
+        monkeypatch.setattr(answering, "SEND_S", 0.1)
+    CLOSED.clear()
+    parts = urlsplit(lines.url)
+    with socket.create_connection((parts.hostname or "", parts.port or 0)) as sent:
+        sent.sendall(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert sent.recv(100)
+        if leaves:
+            sent.close()
+        assert CLOSED.wait(30)
+    assert lines.http.get("/count/1").status_code == 200
 
 
 def test_lines_of_another_type_are_refused(lines: Running) -> None:

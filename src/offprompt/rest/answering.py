@@ -18,6 +18,7 @@ from offprompt.rest.versions import is_known
 
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+GONE: Final = "offprompt.gone"
 PIECE_BYTES: Final = 64 * 1024
 SEND_S: Final = 60.0
 """Seconds for which a client may take nothing of an answer."""
@@ -91,8 +92,13 @@ def _behind(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield from pieces
 
 
-async def send_reply(send: Send, reply: Reply, *, is_head: bool, threads: Executor) -> None:
-    """Send it. A stream that fails, or that nobody takes, ends without its end: the connection is closed."""
+async def send_reply(send: Send, reply: Reply, scope: Mapping[str, Any], threads: Executor) -> None:
+    """Send it. A stream that fails, or that nobody takes, ends without its end: the connection is closed.
+
+    scope    of the request: GONE is in it when its client has left, since what is sent then goes nowhere in silence.
+    threads  where pieces of a stream are made.
+    """
+    is_head = scope["method"] == "HEAD"
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
     body = reply.body
     if isinstance(body, bytes):
@@ -105,6 +111,8 @@ async def send_reply(send: Send, reply: Reply, *, is_head: bool, threads: Execut
     try:
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         while not is_head and (piece := await loop.run_in_executor(threads, next, body, None)) is not None:
+            if GONE in scope:
+                return
             async with asyncio.timeout(SEND_S):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})

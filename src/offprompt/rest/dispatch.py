@@ -84,7 +84,7 @@ class Dispatch:
                 reply = replace(reply, headers={**reply.headers, "connection": "close"})
             scope["offprompt.problem"] = reply.code
             threads = self._streams if scope.get(IS_STREAM) else self._threads
-            await send_reply(send, reply, is_head=scope["method"] == "HEAD", threads=threads)
+            await send_reply(send, reply, scope, threads)
         except Exception:  # behind the first piece of a stream there is no status to say it with
             LOG.exception("%s %s", scope["method"], scope.get("offprompt.endpoint", "?"))
         finally:

@@ -20,6 +20,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from offprompt.errors import BackendError, UsageError
+from offprompt.rest.answering import GONE
 from offprompt.rest.problems import plain_refusal
 
 LOG: Final = logging.getLogger("offprompt.rest")
@@ -160,8 +161,11 @@ class Connection(HttpToolsProtocol):
         self._slow = self.loop.call_later(HEAD_S, self._too_slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone."""
+        """It is gone; a stream that is still sent has nobody to go to."""
         self._on_time()
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if cycle is not None:
+            cast("dict[str, Any]", cycle.scope)[GONE] = True
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
