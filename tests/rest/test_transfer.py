@@ -124,11 +124,29 @@ def test_a_chat_log_names_its_sessions_after_the_file(server: Running) -> None:
     assert list(server.memory.scope(user="i5").memories.sessions()) == ["聊天.json:1"]
 
 
-def test_too_much_at_once_is_refused_and_leaves_nothing(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "MAX_IMPORT_BYTES", 1000)
-    answer = server.ask("POST", "/v1/import", user="i6", content=export_of(450), headers=LINES)
+@pytest.mark.parametrize(
+    ("limit", "body"),
+    [
+        ("MAX_IMPORT_BYTES", export_of(450)),
+        ("MAX_LINE_BYTES", export_of(1) + b'\n{"text": "' + b"x" * 200_000 + b'"}'),
+        ("MAX_DOCUMENT_BYTES", b'["offprompt-memories",\n' + b'"x",\n' * 400 + b'"x"]'),
+        ("MAX_DOCUMENT_BYTES", json.dumps([{"role": "user", "content": "I like tea"}] * 100).encode()),
+    ],
+    ids=["all", "line", "like", "document"],
+)
+def test_too_much_at_once_is_refused_and_leaves_nothing(
+    server: Running, monkeypatch: pytest.MonkeyPatch, limit: str, body: bytes
+) -> None:
+    monkeypatch.setattr(transfer, limit, 1000)
+    answer = server.ask("POST", "/v1/import", user="i6", content=body, headers=LINES)
     assert (answer.status_code, answer.json()["code"]) == (413, "UsageError")
+    assert "1,000 bytes" in answer.json()["detail"]
     assert len(server.memory.scope(user="i6").memories.list()) == 0
+
+
+def test_of_our_own_export_more_is_taken_than_of_others(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "MAX_DOCUMENT_BYTES", 1000)
+    assert sent(server, "i8", export_of(450))[-1]["added"] == 450
 
 
 def test_an_upload_is_gone_when_it_was_read(server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,13 @@ from msgspec import Struct
 from offprompt.errors import BackendError, ForbiddenError, OffpromptError, UsageError
 from offprompt.records import Scope
 from offprompt.records.imported import Imported, Reindexed
+from offprompt.records.json import as_dict
 from offprompt.rest.endpoint import Call, Endpoint, Example, Lines, LinesOf, Pieces, decoded
 from offprompt.rest.memory_shapes import ImportOptions, Where
 from offprompt.rest.problems import RequestError, problem_of
-from offprompt.service.exporting import exported
-from offprompt.service.importing import imports
+from offprompt.rest.reading import MAX_LINE_BYTES
+from offprompt.service.exporting import FORMAT, exported
+from offprompt.service.importing import MAX_HEAD_BYTES, imports
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.reindexing import batches
 
@@ -29,6 +31,8 @@ UPLOAD: Final = "upload.jsonl"
 
 MAX_NAME_BYTES: Final = 255
 MAX_IMPORT_BYTES: Final = 1024**3
+MAX_DOCUMENT_BYTES: Final = 64 * 1024**2
+"""Of our own export, and of anything else, which is held in memory while it is read."""
 
 
 class Refused(Struct):
@@ -132,20 +136,36 @@ def _file_name(call: Call) -> str:
 
 
 def _spool(pieces: Iterable[bytes], path: Path) -> None:
-    """The bytes into a private file.
+    """The bytes into a private file. Our own export is read line by line; of others as much as a whole one is at once.
 
-    Raises   RequestError 413 if they are too many.
+    Raises   RequestError 413 for too many, or for a line that is too long.
     """
-    size = 0
+    size, line, head, most = 0, 0, b"", MAX_DOCUMENT_BYTES
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         for piece in pieces:
+            if len(head) < MAX_HEAD_BYTES:
+                head += piece[:MAX_HEAD_BYTES]
+                most = MAX_IMPORT_BYTES if _is_ours(head.partition(b"\n")[0]) else MAX_DOCUMENT_BYTES
             size += len(piece)
-            if size > MAX_IMPORT_BYTES:
-                raise RequestError(
-                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                    f"more than {MAX_IMPORT_BYTES:,} bytes at once; send it in parts",
-                )
+            if size > most:
+                raise _too_much(f"more than {most:,} bytes at once; send them in parts")
+            ends = piece.rfind(b"\n")
+            line = line + len(piece) if ends < 0 else len(piece) - ends - 1
+            if line > MAX_LINE_BYTES and most == MAX_IMPORT_BYTES:
+                raise _too_much(f"a line of more than {MAX_LINE_BYTES:,} bytes; a memory has one that is shorter")
             file.write(piece)
+
+
+def _is_ours(line: bytes) -> bool:
+    """Whether it is the head of an export of ours."""
+    try:
+        return (as_dict(msgspec.json.decode(line)) or {}).get("format") == FORMAT
+    except (ValueError, RecursionError):
+        return False
+
+
+def _too_much(why: str) -> RequestError:
+    return RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
 
 
 def _reindexed(call: Call) -> Iterator[object]:
