@@ -376,6 +376,11 @@ def test_what_is_not_used_is_said(records: Records) -> None:
     assert "[models.rerank]" in reranked["warnings"][0]
 
 
+@pytest.mark.parametrize(("messages", "count"), [([], 0), ({"role": "user", "content": "茶"}, 1), ("tea", 1)], ids=str)
+def test_messages_are_a_list_of_any_length_one_or_a_text(records: Records, messages: Any, count: int) -> None:
+    assert len(records.add(Add(messages=messages, user_id="alice", infer=False))["results"]) == count
+
+
 def test_a_whole_number_may_be_written_with_a_point() -> None:
     assert asked({"query": "x", "top_k": 3.0, "reference_date": 1e300}, Search)[0].top_k == 3
     with pytest.raises(UsageError, match="top_k"):

@@ -262,7 +262,8 @@ def _messages(given: object) -> list[Any]:
     """Messages as a list; a text is the user's."""
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
-    return as_list(given) or [given]
+    listed = as_list(given)
+    return [given] if listed is None else listed
 
 
 def _check_batch(given: Sequence[object]) -> None:
