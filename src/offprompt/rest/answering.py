@@ -19,6 +19,7 @@ from offprompt.rest.versions import is_known
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 GONE: Final = "offprompt.gone"
+IS_STREAM: Final = "offprompt.is_stream"
 PIECE_BYTES: Final = 64 * 1024
 SEND_S: Final = 60.0
 """Seconds for which a client may take nothing of an answer."""
@@ -96,6 +97,7 @@ async def send_reply(send: Send, reply: Reply, scope: Mapping[str, Any], threads
     """Send it. A stream that fails, or that nobody takes, ends without its end: the connection is closed.
 
     scope    of the request: GONE is in it when its client has left, since what is sent then goes nowhere in silence.
+             With IS_STREAM the answer is made of a body that comes meanwhile: it ends with that, and sees to what came.
     threads  where pieces of a stream are made.
     """
     is_head = scope["method"] == "HEAD"
@@ -111,7 +113,7 @@ async def send_reply(send: Send, reply: Reply, scope: Mapping[str, Any], threads
     try:
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         while not is_head and (piece := await loop.run_in_executor(threads, next, body, None)) is not None:
-            if GONE in scope:
+            if GONE in scope and IS_STREAM not in scope:
                 return
             async with asyncio.timeout(SEND_S):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})

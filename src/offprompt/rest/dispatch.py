@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from offprompt.errors import OffpromptError
 from offprompt.records.access import Identity
-from offprompt.rest.answering import Reply, Send, problem_reply, refused, rendered, send_reply
+from offprompt.rest.answering import IS_STREAM, Reply, Send, problem_reply, refused, rendered, send_reply
 from offprompt.rest.endpoint import Call, Endpoint
 from offprompt.rest.guards import Identify
 from offprompt.rest.lanes import Lanes
@@ -38,7 +38,6 @@ THREADS: Final = 32
 STREAMS: Final = 8
 """Bodies that are read while they come, at a time: each of them holds a thread for as long as its client sends."""
 CONDITIONS: Final = (b"if-match", b"if-none-match")
-IS_STREAM: Final = "offprompt.is_stream"
 PROBLEM_TYPE: Final = "offprompt.problem_type"
 LOG: Final = logging.getLogger("offprompt.rest")
 NOBODY: Final = Identity(roles=frozenset())
