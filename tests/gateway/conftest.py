@@ -63,17 +63,30 @@ def served(app: Any) -> Generator[str]:
 ALICE = Identity(users=("alice",), default_user="alice")
 
 
+@contextlib.contextmanager
+def before(
+    upstream: Upstream,
+    *,
+    without_key: Identity | None = ALICE,
+    settings: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Generator[Running]:
+    """A gateway before this upstream, which runs meanwhile."""
+    with offprompt.open(":memory:", **(settings or {})) as memory, upstream:
+        app = Gateway(
+            Who(memory, nobody, without_key), Upstreams([Target(upstream.url)]), GatewayOptions(**(options or {}))
+        )
+        with served(app) as url:
+            yield Running(url, memory, upstream)
+
+
 @pytest.fixture
 def gateway() -> Generator[NewGateway]:
     with contextlib.ExitStack() as stack:
 
         def new(*replies: Mapping[str, Any], without_key: Identity | None = ALICE, **options: Any) -> Running:
-            memory = stack.enter_context(offprompt.open(":memory:"))
-            upstream = stack.enter_context(Upstream(scripted(replies)))
-            app = Gateway(
-                Who(memory, nobody, without_key), Upstreams([Target(upstream.url)]), GatewayOptions(**options)
-            )
-            return Running(stack.enter_context(served(app)), memory, upstream)
+            upstream = Upstream(scripted(replies))
+            return stack.enter_context(before(upstream, without_key=without_key, options=options))
 
         yield new
 

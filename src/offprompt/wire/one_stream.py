@@ -16,9 +16,8 @@ RESPONSE_ENDS: Final = ("response.completed", "response.incomplete", "response.f
 class OneStream:
     """Feed it each reply's chunks, as the client may see them (`ReplyStream`), and say where a reply ends.
 
-    What says that the reply is over is held until it is known whether another one follows; usages are added up, blocks,
-    items and events are numbered on. Ids are the first reply's; at the end of responses the last one's, since that is
-    the one behind which the provider can go on.
+    What says that the reply is over is held until it is known whether another one follows; usages are added up, ids are
+    the first reply's, blocks, items and events are numbered on.
     """
 
     def __init__(self, wire: Wire) -> None:
@@ -161,6 +160,7 @@ class _Responses:
         self._replies = 0
         self._before = self._items = 0
         self._sequence: int | None = None
+        self._head: Chunk = {}
         self._held: list[Chunk] = []
         self._done: list[Any] = []
         self._usages: list[Any] = []
@@ -170,8 +170,10 @@ class _Responses:
         if kind in RESPONSE_ENDS:
             self._held.append(chunk)
             return []
-        if response is not None and self._replies:
-            return []
+        if response is not None:
+            if self._replies:
+                return []
+            self._head = {key: response[key] for key in ("id", "created_at") if key in response}
         index = chunk.get("output_index")
         if isinstance(index, int):
             self._items = max(self._items, self._before + index + 1)
@@ -205,7 +207,7 @@ class _Responses:
         for each in self._held:
             if self._replies:
                 response = as_dict(each.get("response")) or {}
-                whole = {**response, "output": self._done, "usage": summed(self._usages)}
+                whole = {**response, **self._head, "output": self._done, "usage": summed(self._usages)}
                 each = {**each, "response": whole}  # noqa: PLW2901
             out.append(self._numbered(each))
         return out
