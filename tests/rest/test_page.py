@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from offprompt.rest import answering, cursors, dispatch, once, reading, serving, sessions
+from offprompt.rest import answering, cursors, dispatch, once, reading, serving, session_streams, sessions
 
 PAGE = " ".join((Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8").split())
 KIB = 1024
@@ -15,7 +15,9 @@ def test_the_page_says_the_limits_of_the_code() -> None:
     rows = dict(re.findall(r"\| ([^|]+?) \| ([^|]+?) \| [^|]+? \|", PAGE))
     assert reading.MAX_LINE_BYTES == reading.MAX_BODY_BYTES
     assert rows["a body"].startswith(f"{reading.MAX_BODY_BYTES // KIB // KIB} MiB;")
-    conversation, stream = (each // KIB // KIB for each in (sessions.MAX_CONVERSATION_BYTES, sessions.MAX_STREAM_BYTES))
+    conversation, stream = (
+        each // KIB // KIB for each in (sessions.MAX_CONVERSATION_BYTES, session_streams.MAX_STREAM_BYTES)
+    )
     assert rows["a conversation, with its pictures"].startswith(f"{conversation} MiB; a model's")
     assert rows["a conversation, with its pictures"].endswith(f" {stream} MiB")
     assert rows["a piece of a model's reply"] == f"comes within {sessions.STREAM_WAIT_S:g} s"

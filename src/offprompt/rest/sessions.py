@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
 
-from offprompt.errors import NotFoundError, OffpromptError, UsageError
+from offprompt.errors import NotFoundError, UsageError
 from offprompt.records import MEMORY_ACTIONS, JournalEntry, LedgerEntry, SessionRecord, as_dict, as_list
 from offprompt.rest.cursors import page_of
 from offprompt.rest.endpoint import Call, Endpoint, Example, Lines, LinesOf, Method, Pieces
-from offprompt.rest.problems import RequestError, problem_of
+from offprompt.rest.problems import RequestError
 from offprompt.rest.session_shapes import (
     Absorb,
     Absorbed,
@@ -34,6 +34,7 @@ from offprompt.rest.session_shapes import (
     SessionShape,
     TraceFind,
 )
+from offprompt.rest.session_streams import lines_of, pieces_of
 from offprompt.service.session import Session
 from offprompt.service.stored_session import read_session
 from offprompt.service.trace import Trace, Tracer
@@ -48,10 +49,6 @@ MAX_CONVERSATION_BYTES: Final = 32 * 1024 * 1024
 
 STREAM_WAIT_S: Final = 600.0
 """A model that thinks may say nothing for so long."""
-
-MAX_STREAM_BYTES: Final = 64 * 1024 * 1024
-EVENT_FIELDS: Final = (b"", b"event", b"id", b"retry")
-"""Lines of an event stream that carry no data."""
 
 FIRST_LINE: Final = 'the first line is not JSON; send how the session is opened, such as {"model": "gpt-4o-mini"}'
 SESSION: Final = {"id": "s1"}
@@ -108,57 +105,14 @@ def absorb_stream(call: Call) -> Lines:
     JSON or as the lines of its event stream (`data: …`), which can be passed on unread. A stream that ends early is
     absorbed as cut. A client that does not read while it sends gets the same lines, later.
     """
-    lines = _lines(call.body)
+    lines = lines_of(call.body)
     try:
         given = msgspec.json.decode(next(lines, b""), type=Opened)
     except msgspec.ValidationError as exc:
         raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, f"the first line does not fit: {exc}") from exc
     except msgspec.DecodeError as exc:
         raise RequestError(HTTPStatus.BAD_REQUEST, FIRST_LINE) from exc
-    return Lines(_pieces(opened(call, given), lines), is_live=True)
-
-
-def _pieces(session: Session, lines: Iterator[bytes]) -> Iterator[Piece]:
-    stream = session.absorb_stream(_chunks(lines))
-    try:
-        for chunk in stream:
-            yield Piece(chunk)
-    except OffpromptError as exc:
-        yield Piece(problem=problem_of(exc)[0])
-        return
-    yield Piece(absorbed=Absorbed(stream.reply, session.underway, session.last_entry))
-
-
-def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of a body.
-
-    Raises   RequestError 413 for more than a reply may be.
-    """
-    rest, size = b"", 0
-    for piece in pieces:
-        size += len(piece)
-        if size > MAX_STREAM_BYTES:
-            raise RequestError(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"the stream has more than {MAX_STREAM_BYTES:,} bytes; what came before is absorbed as cut",
-            )
-        *lines, rest = (rest + piece).split(b"\n")
-        yield from lines
-    yield rest
-
-
-def _chunks(lines: Iterator[bytes]) -> Iterator[Any]:
-    """The chunks in lines of JSON, or of an event stream."""
-    for line in lines:
-        name, colon, data = line.strip().partition(b":")
-        if colon and name in EVENT_FIELDS:
-            continue
-        text = data.strip() if colon and name == b"data" else line.strip()
-        if text and text != b"[DONE]":
-            try:
-                yield msgspec.json.decode(text)
-            except msgspec.DecodeError as exc:
-                raise UsageError(f"a line of {len(line):,} bytes is no JSON; send the provider's chunks") from exc
+    return Lines(pieces_of(opened(call, given), lines), is_live=True)
 
 
 def looked_up(reply: dict[str, Any], lookups: Lookups, wire: Wire) -> LookedUp:
