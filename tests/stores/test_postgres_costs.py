@@ -28,6 +28,7 @@ from offprompt.records import (
     SlotQuery,
     Unindexed,
     UseMemories,
+    UserOf,
 )
 from offprompt.stores._pg_connection import Statements
 from offprompt.stores._pg_memories import PgMemories
@@ -112,7 +113,9 @@ def test_round_trips_of_each_op(relayed: tuple[PostgresStore, Relay]) -> None:
     asked: dict[str, tuple[Callable[[], Any], int]] = {
         "new slot": (lambda: run(store, put), 3),
         "slot": (lambda: run(store, put), 2),
-        "get": (lambda: run(store, GetSlot(ALICE, "a")), 2),
+        "get": (lambda: run(store, GetSlot(ALICE, "a")), 1),
+        "get where a session's scope looks": (lambda: run(store, GetSlot(SESSION, "a", within="inherit")), 1),
+        "alias": (lambda: apply(store, UserOf("default", "alice")), 1),
         "list": (lambda: run(store, ListSlots(SlotQuery(ALICE, "exact"))), 2),
         "episode": (lambda: apply(store, plain("turn")), 2),
         "passage": (lambda: apply(store, plain("passage", "passage")), 2),

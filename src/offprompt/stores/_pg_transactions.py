@@ -78,10 +78,16 @@ class Database:
         """Whether `close` was called."""
         return self._pool.is_closed
 
-    def read(self, work: Work[R], *, apps: Sequence[str] | None) -> R:
-        """The work's result, all of it on one snapshot. apps: those that it looks into; None: all."""
+    def read(self, work: Work[R], *, apps: Sequence[str] | None, is_one: bool = False) -> R:
+        """The work's result, all of it on one snapshot. apps: those that it looks into; None: all.
+
+        is_one   the work is one statement, which has a snapshot of its own: the server is waited for once.
+        """
 
         def attempt(connection: Connection) -> R:
+            if is_one and not self.is_confined:
+                return work(Statements(connection))
+
             def whole(statements: Statements) -> R:
                 self._confine(statements, apps)
                 return work(statements)

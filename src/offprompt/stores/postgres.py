@@ -11,6 +11,7 @@ from offprompt.records import (
     Body,
     Event,
     Finding,
+    GetSlot,
     JournalEntry,
     LedgerEntry,
     MemoryOp,
@@ -21,6 +22,7 @@ from offprompt.records import (
     Sought,
     SweepMemories,
     SweepSlots,
+    UserOf,
     WordHits,
 )
 from offprompt.records.tables import TABLES, Row
@@ -87,7 +89,8 @@ class PostgresStore:
         if not ops:
             return []
         if is_read(ops):
-            results, touches = self._db.read(lambda db: self._read(db, ops), apps=apps_of(ops))
+            is_one = all(isinstance(op, GetSlot) for op in ops)
+            results, touches = self._db.read(lambda db: self._read(db, ops), apps=apps_of(ops), is_one=is_one)
             if touches and self._touches.add(touches):
                 self.flush()
             return results
@@ -100,7 +103,8 @@ class PostgresStore:
         if not ops:
             return []
         if is_memory_read(ops):
-            return self._db.read(lambda db: self._run_memories(db, ops, None), apps=apps_of(ops))
+            is_one = len(ops) == 1 and isinstance(ops[0], UserOf)
+            return self._db.read(lambda db: self._run_memories(db, ops, None), apps=apps_of(ops), is_one=is_one)
         if len(ops) == 1 and isinstance(ops[0], SweepMemories):
             return [self._in_slices(lambda: self._change(ops, most=SWEEP_ROWS)[0])]
         return self._change(ops)
