@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
-from urllib.parse import quote
 
-from offprompt.client._answers import error_of, record_of, records_of
-from offprompt.client._bodies import Importing, conversation, given, said
+from offprompt.client._answers import record_of, records_of
+from offprompt.client._bodies import conversation, given, said
 from offprompt.client._requests import Asking, Async, Request, Sync, asked, condition, path_of
-from offprompt.errors import BackendError, UnsupportedError, UsageError
+from offprompt.client._transfers import TransferCalls
+from offprompt.errors import UnsupportedError, UsageError
 from offprompt.protocols import Reranker
 from offprompt.records import (
     DEFAULT,
@@ -27,7 +25,6 @@ from offprompt.records import (
     Remembered,
     Within,
 )
-from offprompt.records.imported import Imported, Reindexed
 from offprompt.records.values import (
     checked_choice,
     checked_choices,
@@ -47,7 +44,7 @@ MAX_PAGE: Final = 1000
 MEMORIES: Final = ("v1", "memories")
 
 
-class MemoryCalls:
+class MemoryCalls(TransferCalls):
     """The calls of both faces; as those of `offprompt.service.memories.Memories`, with the same results and errors."""
 
     def __init__(self, transport: Any, headers: Mapping[str, str]) -> None:
@@ -237,53 +234,6 @@ class MemoryCalls:
         (name,) = checked_ids([memory_id])
         answer = yield Request("GET", path_of(*MEMORIES, name, "history"), headers=self._headers)
         return records_of(answer["versions"], MemoryVersion)
-
-    @asked
-    def export(self, path: str | os.PathLike[str], *, within: Within = "subtree", secrets: bool = False) -> Asking[int]:
-        """Write the memories to a private file of this machine, JSON Lines, and return how many."""
-        checked_choice("within", within, WITHIN)
-        query = {"within": within, "secrets": secrets or None}
-        lines = yield Request("GET", path_of("v1", "export"), query=query, headers=self._headers, download=Path(path))
-        return int(lines) - 1
-
-    @asked
-    def import_file(
-        self, path: str | os.PathLike[str], *, rescope: bool = False, derive: Literal["rules", "none"] = "rules"
-    ) -> Asking[Imported]:
-        """Store what a file of this machine holds: our export, one of mem0, a chat log; once more, it changes nothing.
-
-        Raises   BackendError where it broke off, with how far it got; the same call goes on.
-        """
-        checked_choice("derive", derive, ("rules", "none"))
-        file = Path(path)
-        try:
-            file.open("rb").close()
-        except OSError as exc:
-            raise UsageError(f"{path} cannot be read: {exc.strerror or exc}; correct the path") from exc
-        query = {"rescope": rescope or None, "derive": derive}
-        headers = {**self._headers, "Offprompt-File": quote(file.name)}
-        done = Importing(str(path))
-        is_whole = yield Request(
-            "POST", path_of("v1", "import"), query=query, headers=headers, upload=file, on_line=done.take
-        )
-        return done.result(is_whole=is_whole)
-
-    @asked
-    def reindex(self, *, progress: Callable[[int], object] | None = None) -> Asking[Reindexed]:
-        """Give the memories of this scope and those below it vectors of the embedder in use."""
-        reports: list[Reindexed] = []
-
-        def take(report: Any) -> None:
-            if "code" in report:
-                raise error_of(report)
-            reports.append(record_of(report, Reindexed))
-            if progress is not None and not reports[-1].embedder:
-                progress(reports[-1].done)
-
-        is_whole = yield Request("POST", path_of("v1", "reindex"), headers=self._headers, on_line=take)
-        if not is_whole:
-            raise BackendError(f"the reindex broke off after {reports[-1].done} memories; reindex once more")
-        return reports[-1]
 
     @asked
     def sessions(self) -> Asking[dict[str, int]]:

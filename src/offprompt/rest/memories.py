@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
-from msgspec import UnsetType
-
-from offprompt.errors import ConflictError, NotFoundError
-from offprompt.records import DEFAULT, Default, Memory, MemoryPage, Recalled
-from offprompt.rest.endpoint import Answer, Call, Endpoint, Example
+from offprompt.records import Memory, MemoryPage, Recalled
+from offprompt.rest import memory_calls as calls
+from offprompt.rest.endpoint import Endpoint, Example
 from offprompt.rest.memory_shapes import (
     Counted,
     Memories,
@@ -21,183 +18,11 @@ from offprompt.rest.memory_shapes import (
     Remember,
     RememberedAll,
     SaidIn,
-    Time,
     Versions,
 )
-from offprompt.rest.versions import NONE_THERE, expected_version, tag_of
 
 TAG: Final = "memories"
 ID: Final = {"id": "m_01K0000000000000000000000"}
-
-
-def remember(call: Call) -> RememberedAll:
-    """Stored when it is answered, and found by meaning from then on."""
-    body: Remember = call.body
-    return RememberedAll(
-        call.scope.memories.remember(
-            body.what,
-            metadata=body.metadata,
-            tags=body.tags,
-            importance=body.importance,
-            event_at=body.event_at,
-            expires_at=body.expires_at,
-            pinned=body.pinned,
-            idempotency_key=body.idempotency_key,
-            derive=body.derive,
-        )
-    )
-
-
-def recall(call: Call) -> Recalled:
-    """The memories that answer a question, best first; where none lies above the floor `why` says so."""
-    body: Recall = call.body
-    return call.scope.memories.recall(
-        body.query,
-        top_k=body.top_k,
-        within=body.within,
-        filters=body.filters,
-        since=body.since,
-        until=body.until,
-        as_of=body.as_of,
-        kinds=body.kinds,
-        floor=body.floor,
-        rerank=body.rerank,
-        weights=body.weights,
-        explain=body.explain,
-    )
-
-
-def list_memories(call: Call) -> MemoryPage:
-    """One page in order of creation, and the cursor of the next; empty on the last one."""
-    return _page(call, call.query, {})
-
-
-def find_memories(call: Call) -> MemoryPage:
-    """The same with conditions that belong into no address: filters, and a session."""
-    body: MemoryFind = call.body
-    return _page(call, body, {"filters": body.filters, "session": body.session})
-
-
-def _page(call: Call, asked: MemoryPageAsked, more: dict[str, Any]) -> MemoryPage:
-    return call.scope.memories.list(
-        kinds=asked.kinds,
-        states=asked.states,
-        since=_moment(asked.since),
-        until=_moment(asked.until),
-        within=asked.within,
-        limit=asked.limit,
-        cursor=asked.cursor,
-        **more,
-    )
-
-
-def get_memories(call: Call) -> Memories:
-    """Those that are there, in the order of the ids."""
-    return Memories(call.scope.memories.get_many(call.body.ids))
-
-
-def get_memory(call: Call) -> Answer:
-    """If this scope inherits it or it lies below; in any state but forgotten."""
-    memory = call.scope.memories.get(call.path["id"])
-    if memory is None:
-        raise _unknown(call)
-    return Answer(memory, version=_tag(memory))
-
-
-def update(call: Call) -> Answer:
-    """What is left out stays, and recall finds the new text at once."""
-    body: MemoryChange = call.body
-    memory = call.scope.memories.update(
-        call.path["id"],
-        text=body.text,
-        metadata=body.metadata,
-        tags=body.tags,
-        importance=body.importance,
-        event_at=_kept(body.event_at),
-        expires_at=_kept(body.expires_at),
-        pinned=body.pinned,
-        archived=body.archived,
-        if_version=expected_version(call, lambda: _there(call)),
-    )
-    return Answer(memory, version=_tag(memory))
-
-
-def forget(call: Call) -> Counted:
-    """Hides it and what was derived from it alone; it can be undone for a time. With If-Match only that version."""
-    wanted = expected_version(call, lambda: _there(call))
-    if wanted is not None and (_there(call) or (NONE_THERE, ""))[0] != wanted:
-        raise ConflictError("another version of this memory is there; read it, and decide anew")
-    count = call.scope.memories.forget(call.path["id"])
-    if not count:
-        raise _unknown(call)
-    return Counted(count)
-
-
-def forget_many(call: Call) -> Counted:
-    """Hides them and what was derived from them alone; says how many were there."""
-    return Counted(call.scope.memories.forget(*call.body.ids))
-
-
-def undo(call: Call) -> Memory:
-    """Brings back what was hidden, within its time."""
-    call.scope.memories.undo(call.path["id"])
-    memory = call.scope.memories.get(call.path["id"])
-    if memory is None:
-        raise _unknown(call)
-    return memory
-
-
-def undo_many(call: Call) -> Counted:
-    """Brings back what was hidden; says how many."""
-    return Counted(call.scope.memories.undo(*call.body.ids))
-
-
-def erase(call: Call) -> Counted:
-    """Removes it with all its versions and what was derived from it alone, for good."""
-    count = call.scope.memories.erase(call.path["id"])
-    if not count:
-        raise _unknown(call)
-    return Counted(count)
-
-
-def history(call: Call) -> Versions:
-    """What was added, merged, changed, superseded, hidden, oldest first."""
-    return Versions(call.scope.memories.history(call.path["id"]))
-
-
-def sessions(call: Call) -> SaidIn:
-    """With how much of each."""
-    return SaidIn(call.scope.memories.sessions())
-
-
-def _tag(memory: Memory) -> str:
-    return tag_of(memory.version, replace(memory, uses=0, used_at=None, revision=0))
-
-
-def _there(call: Call) -> tuple[int, str] | None:
-    memory = call.scope.memories.get(call.path["id"])
-    return None if memory is None else (memory.version, _tag(memory))
-
-
-def _kept(value: Time | UnsetType | None) -> Time | Default | None:
-    return DEFAULT if isinstance(value, UnsetType) else _moment(value)
-
-
-def _moment(value: Time | None) -> Time | None:
-    """A time as the library takes it; in an address a number is text."""
-    try:
-        return None if value is None else float(value)
-    except ValueError:
-        return value
-
-
-def _unknown(call: Call) -> NotFoundError:
-    name = call.path["id"][:40]
-    return NotFoundError(
-        f"no memory {name!r} in scope {call.scope.scope}; find it with memories.list() or recall()", name=name
-    )
-
-
 NOWHERE: Final = Example(path=ID, status=404)
 """An id is not known before something is remembered."""
 
@@ -206,7 +31,7 @@ ENDPOINTS: Final = (
         "POST",
         "/v1/memories",
         "remember",
-        remember,
+        calls.remember,
         "Remember texts or turns.",
         TAG,
         role="write",
@@ -218,7 +43,7 @@ ENDPOINTS: Final = (
         "POST",
         "/v1/memories/recall",
         "recall",
-        recall,
+        calls.recall,
         "Find memories by meaning.",
         TAG,
         body=Recall,
@@ -229,7 +54,7 @@ ENDPOINTS: Final = (
         "GET",
         "/v1/memories",
         "list_memories",
-        list_memories,
+        calls.list_memories,
         "List memories.",
         TAG,
         query=MemoryPageAsked,
@@ -239,7 +64,7 @@ ENDPOINTS: Final = (
         "POST",
         "/v1/memories/list",
         "find_memories",
-        find_memories,
+        calls.find_memories,
         "List memories that fit conditions.",
         TAG,
         body=MemoryFind,
@@ -250,7 +75,7 @@ ENDPOINTS: Final = (
         "POST",
         "/v1/memories/get",
         "get_memories",
-        get_memories,
+        calls.get_memories,
         "Get memories by their ids.",
         TAG,
         body=MemoryIds,
@@ -261,7 +86,7 @@ ENDPOINTS: Final = (
         "POST",
         "/v1/memories/forget",
         "forget_memories",
-        forget_many,
+        calls.forget_many,
         "Hide memories.",
         TAG,
         role="write",
@@ -273,7 +98,7 @@ ENDPOINTS: Final = (
         "POST",
         "/v1/memories/undo",
         "undo_memories",
-        undo_many,
+        calls.undo_many,
         "Bring hidden memories back.",
         TAG,
         role="write",
@@ -285,7 +110,7 @@ ENDPOINTS: Final = (
         "GET",
         "/v1/memories/sessions",
         "memory_sessions",
-        sessions,
+        calls.sessions,
         "The sessions in which something was remembered.",
         TAG,
         answer=SaidIn,
@@ -294,7 +119,7 @@ ENDPOINTS: Final = (
         "GET",
         "/v1/memories/{id}",
         "get_memory",
-        get_memory,
+        calls.get_memory,
         "Get a memory.",
         TAG,
         answer=Memory,
@@ -305,7 +130,7 @@ ENDPOINTS: Final = (
         "PATCH",
         "/v1/memories/{id}",
         "update_memory",
-        update,
+        calls.update,
         "Change a memory.",
         TAG,
         role="write",
@@ -318,7 +143,7 @@ ENDPOINTS: Final = (
         "DELETE",
         "/v1/memories/{id}",
         "forget_memory",
-        forget,
+        calls.forget,
         "Hide a memory.",
         TAG,
         role="write",
@@ -330,7 +155,7 @@ ENDPOINTS: Final = (
         "GET",
         "/v1/memories/{id}/history",
         "memory_history",
-        history,
+        calls.history,
         "The versions of a memory.",
         TAG,
         answer=Versions,
@@ -340,7 +165,7 @@ ENDPOINTS: Final = (
         "POST",
         "/v1/memories/{id}/undo",
         "undo_memory",
-        undo,
+        calls.undo,
         "Bring a hidden memory back.",
         TAG,
         role="write",
@@ -351,7 +176,7 @@ ENDPOINTS: Final = (
         "POST",
         "/v1/memories/{id}/erase",
         "erase_memory",
-        erase,
+        calls.erase,
         "Remove a memory for good.",
         TAG,
         role="admin",
