@@ -21,6 +21,7 @@ BEYOND_SCHEMAS = (
     r"is no part of a score",  # names of members
     r"content is text or a list of parts",  # messages are as a provider has them
     r"absorb came before prepare|began on the wire|the session's wire is",  # what came before
+    r"the same id; name two users",  # two members that differ
     r"is everyone's; change it in the shared scope",  # whose the memory is
     r"cannot be imported",  # a file of one of several forms
     r"nothing is named; give slots or memories",  # one of two members
