@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 import offprompt
 from offprompt.errors import ConflictError, NotFoundError, ScopeError, UnauthenticatedError, UsageError
 from offprompt.protocols import Notes
-from offprompt.records import Identity, Key, Scope
+from offprompt.records import Event, Identity, Key, Scope
 from offprompt.service.keys import CACHE_S, OVERLAP_S, Keys
 from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
@@ -28,7 +28,13 @@ class Counted:
         self.reads += 1
         return self._notes.note(name)
 
-    def set_note(self, name: str, text: str | None, *, was: str | None, events: Any = ()) -> bool:
+    def notes(self, prefix: str, *, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
+        return self._notes.notes(prefix, after=after, limit=limit)
+
+    def drop_notes(self, known: Sequence[tuple[str, str]]) -> int:
+        return self._notes.drop_notes(known)
+
+    def set_note(self, name: str, text: str | None, *, was: str | None, events: Sequence[Event] = ()) -> bool:
         return self._notes.set_note(name, text, was=was, events=events)
 
 
@@ -128,6 +134,23 @@ def test_a_revoked_key_is_refused_at_once_here_and_elsewhere_within_seconds(mem:
     assert here.list("default") == []
 
 
+def test_a_rotated_token_is_known_elsewhere_at_once_though_the_key_was_read_just_now(
+    mem: Offprompt, clock: MovedClock
+) -> None:
+    notes = Counted(mem.parts.main)
+    here, elsewhere = Keys(mem.parts.main, clock), Keys(notes, clock)
+    first = here.create("a")
+    elsewhere.find(first.token)
+    second = here.rotate("default", first.key.key_id)
+    assert elsewhere.known(second.token) is None
+    assert elsewhere.find(second.token).subject == "a"
+    assert elsewhere.known(second.token) == elsewhere.known(first.token) == second.key.identity
+    before = notes.reads
+    with pytest.raises(UnauthenticatedError):
+        elsewhere.find(f"{second.token}x")
+    assert notes.reads == before + 1
+
+
 def test_a_known_key_is_read_once_in_that_time(mem: Offprompt, clock: MovedClock) -> None:
     notes = Counted(mem.parts.main)
     keys = Keys(notes, clock)
@@ -209,7 +232,7 @@ def test_a_rotation_that_another_one_overtook_says_so(mem: Offprompt, clock: Mov
     made = keys.create("a")
 
     class Overtaken(Counted):
-        def set_note(self, name: str, text: str | None, *, was: str | None, events: Any = ()) -> bool:
+        def set_note(self, name: str, text: str | None, *, was: str | None, events: Sequence[Event] = ()) -> bool:
             keys.rotate("default", made.key.key_id)
             return super().set_note(name, text, was=was, events=events)
 

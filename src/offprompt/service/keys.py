@@ -48,7 +48,8 @@ class Keys:
               that can be guessed, and this cannot. Compared in constant time.
     Changes   are seen at once by who asks the same object. They leave an event `key.create`, `key.rotate` or
               `key.revoke` with the key's id in the app's shared scope.
-    Cost      `find` is one read of a note at most every CACHE_S seconds for each key; of a token that no key has, one.
+    Cost      `find` is one read of a note at most every CACHE_S seconds for each key; of a token that no key has, and
+              of one that a rotation elsewhere just made, one.
     """
 
     def __init__(self, notes: Notes, clock: Clock) -> None:
@@ -149,25 +150,28 @@ class Keys:
         return self.key_of(token).identity
 
     def known(self, token: str) -> Identity | None:
-        """`find` without asking the store: None if that is needed; UnauthenticatedError as there."""
+        """`find` without asking the store: None if that is needed, be it to refuse."""
         key_id = _id_of(token)
-        stored = None if key_id is None else self._kept(key_id)
-        return None if stored is None else self._checked(stored, token).identity
+        kept = None if key_id is None else self._kept(key_id)
+        return kept.key.identity if kept is not None and self._is_good(kept, token) else None
 
     def key_of(self, token: str) -> Key:
         """The key of a token; UnauthenticatedError as `find`."""
         key_id = _id_of(token)
-        stored = None if key_id is None else self._kept(key_id) or self._read(key_id)
-        if stored is None:
-            raise UnauthenticatedError(UNKNOWN)
-        return self._checked(stored, token)
+        if key_id is not None:
+            kept = self._kept(key_id)
+            if kept is not None and self._is_good(kept, token):
+                return kept.key
+            stored = self._read(key_id)  # what was kept does not know what a rotation elsewhere made since
+            if stored is not None and self._is_good(stored, token):
+                return stored.key
+        raise UnauthenticatedError(UNKNOWN)
 
-    def _checked(self, stored: Stored, token: str) -> Key:
-        given, key, now = _hash(token), stored.key, self._clock.now()
+    def _is_good(self, stored: Stored, token: str) -> bool:
+        """Whether the token opens the key now."""
+        given, now = _hash(token), self._clock.now()
         is_new, is_old = (hmac.compare_digest(each, given) for each in (stored.new, stored.old))
-        if not (is_new or (is_old and now < key.old_until)) or not self._is_live(key):
-            raise UnauthenticatedError(UNKNOWN)
-        return key
+        return (is_new or (is_old and now < stored.key.old_until)) and self._is_live(stored.key)
 
     def _kept(self, key_id: str) -> Stored | None:
         """The key as it was stored less than CACHE_S seconds ago, if it was read then."""
