@@ -96,6 +96,8 @@ def test_a_long_resource_is_cut_and_says_where_it_goes_on(memory: Offprompt) -> 
         "mem://slots/a/b",
         "mem://slots/..%2F..%2Fetc%2Fpasswd",
         "mem://slots/city?cursor=x",
+        "mem://slots/city?more=1",
+        f"mem://slots/city?{'cursor=&' * 1000}",
         "mem://slots/m_01m8q0tjxxtq6aptaspsnqxad4",
         "mem://memories/city",
         "mem://bodies/1",

@@ -225,9 +225,12 @@ def test_counting_up_from_the_version_that_was_read(memory: Offprompt) -> None:
         ("mem_read", {"name": "m_01m8q0tjxxtq6aptaspsnqxad4"}, "not found: m_01m8q0tjxxtq6aptaspsnqxad4; find it"),
         ("mem_read", {"name": ["city"]}, "mem_read takes name"),
         ("mem_list", {"limit": 3}, "mem_list takes cursor (optional)"),
+        ("mem_list", {"很长的参数名" * 5000: 3}, "mem_list takes cursor (optional)"),
         ("mem_read", {"name": "城"}, "没有记录：城；可用 mem_search 或 mem_list 查找"),
         ("mem_write", {"name": "城", "value": "上海", "if_version": 3}, "未执行：城 的版本不是 if_version 所给的"),
         ("mem_write", {"value": "上" * 30_000}, "请缩短"),
+        ("mem_write", {"name": "城市 名", "value": "上海"}, "未执行：名称 城市 名 不可用；用 1–64 个字符"),
+        ("mem_search", {"query": "城市", "cursor": "二"}, "未执行：cursor 不是上一页给出的；不给 cursor 则从头开始"),
     ],
 )
 def test_what_cannot_be_done_says_why_and_changes_nothing(

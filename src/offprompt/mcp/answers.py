@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from offprompt.errors import ConflictError, UsageError
+from offprompt.errors import ConflictError
+from offprompt.mcp.words import CursorError
 from offprompt.protocols import Tokenizer
 from offprompt.records import compact
 from offprompt.service.model_memory import Known
@@ -128,7 +129,7 @@ def offset_of(known: Known, cursor: str) -> int:
         return 0
     version, _, offset = cursor.partition("-")
     if not (is_number(version) and is_number(offset) and 0 < int(offset) < max(len(known.text), 1)):
-        raise UsageError(f"cursor={cursor[:40]!r} is none that an answer on {known.name!r} gave; leave it out")
+        raise CursorError(cursor, f"an answer on {known.name!r}")
     if int(version) != known.version:
         raise ConflictError(f"{known.name!r} was written since that page; read it from the start, without cursor")
     return int(offset)

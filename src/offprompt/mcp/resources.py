@@ -25,6 +25,9 @@ TEMPLATES: Final = (
     (f"{MEMORIES}{{id}}{{?cursor}}", "memory", "A memory by its id."),
 )
 LIST_TOKENS: Final = 1800
+MAX_URI: Final = 1000
+"""Characters of a URI that is read: a name of 64 characters, four bytes each, takes 768. Answers repeat it."""
+
 FRAME_TOKENS: Final = 10
 """A page of the list, and what the protocol puts around each of its resources."""
 
@@ -116,8 +119,9 @@ def named(uri: str) -> tuple[str, str]:
     Raises   NotFoundError for any other URI.
     """
     bare, _, query = uri.partition("?")
-    cursor = (parse_qs(query).get("cursor") or [""])[0]
-    for prefix in (SLOTS, MEMORIES):
+    asked = parse_qs(query, keep_blank_values=True) if len(uri) <= MAX_URI else {"": [""]}
+    cursor = (asked.get("cursor") or [""])[0]
+    for prefix in (SLOTS, MEMORIES) if asked.keys() <= {"cursor"} else ():
         name = unquote(bare.removeprefix(prefix))
         is_memory = fold_name(name).startswith(RESERVED_PREFIX)
         known = bare.startswith(prefix) and name and "/" not in name and is_memory == (prefix == MEMORIES)

@@ -11,7 +11,15 @@ import msgspec
 
 from offprompt.errors import OffpromptError, UsageError
 from offprompt.mcp.answers import Answer, Pager, is_number
-from offprompt.mcp.words import DESCRIPTIONS, forgot_text, nothing_text, problem, remembered_text, saved_text
+from offprompt.mcp.words import (
+    DESCRIPTIONS,
+    CursorError,
+    forgot_text,
+    nothing_text,
+    problem,
+    remembered_text,
+    saved_text,
+)
 from offprompt.protocols import Tokenizer
 from offprompt.recall.text import snippet
 from offprompt.records import Role, compact
@@ -22,6 +30,9 @@ from offprompt.wire.head import Language, language_of
 
 ALIASES: Final = {"slot": "name", "key": "name", "id": "name", "content": "value", "text": "value", "q": "query"}
 """What models call the arguments all the same."""
+
+MAX_REASON: Final = 120
+"""Characters of why arguments do not fit: a name that no tool knows may be of any length."""
 
 
 class Write(msgspec.Struct, forbid_unknown_fields=True):
@@ -188,7 +199,7 @@ class _Call:
         try:
             arguments = msgspec.convert(self.given, self.tool.arguments, strict=False)
         except (msgspec.ValidationError, ValueError) as exc:
-            raise UsageError(f"{worded(str(exc))}; {self.tool.takes()}") from exc
+            raise UsageError(f"{worded(_short(str(exc)))}; {self.tool.takes()}") from exc
         match arguments:
             case Write():
                 return self._write(arguments)
@@ -226,7 +237,7 @@ class _Call:
     def _search(self, arguments: Search) -> Answer:
         cursor = arguments.cursor or "0"
         if not is_number(cursor):
-            raise UsageError(f"cursor={cursor[:40]!r} is none that mem_search gave; leave it out")
+            raise CursorError(cursor, "mem_search")
         before = int(cursor)
         found = self.memory.search(arguments.query)[before:]
         if not found:
@@ -239,6 +250,11 @@ class _Call:
             more = bool(arguments.cursor)
             return Answer(nothing_text(self.pager.language, searched=False, more=more), {"items": []})
         return answer
+
+
+def _short(why: str) -> str:
+    """A reason that repeats an argument's name: no more of it than tells which one is meant."""
+    return why if len(why) <= MAX_REASON else f"{why[:MAX_REASON]}…`"
 
 
 def short(known: Iterable[Known]) -> Iterable[Known]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from offprompt.errors import BackendError, ConflictError, LimitError, NotFoundError, OffpromptError, SchemaError
+from offprompt.errors import (
+    BackendError,
+    ConflictError,
+    LimitError,
+    NameInvalidError,
+    NotFoundError,
+    OffpromptError,
+    SchemaError,
+    UsageError,
+)
 from offprompt.service.action_problems import NeedsError, RefusedError, problem_text
 from offprompt.wire.head import Language, receipt_text
 
@@ -29,6 +38,13 @@ DESCRIPTIONS: Final[dict[str, tuple[str, str]]] = {
     "mem_search": ("Find names and memories by words or meaning.", "按词或含义查找名称和记忆。"),
     "mem_list": ("List all names and memories.", "列出所有名称和记忆。"),
 }
+
+
+class CursorError(UsageError):
+    """A cursor that no answer gave. of: whose answers give them."""
+
+    def __init__(self, cursor: str, of: str) -> None:
+        super().__init__(f"cursor={cursor[:40]!r} is none that {of} gave; leave it out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +88,7 @@ PROFILE_TITLE: Final[dict[Language, str]] = {"en": "What is known", "zh": "已�
 
 _WAYS: Final = {"slots": "forget one first", "writes a minute": "wait a minute"}
 _SHORTER: Final = "shorten it"
+_NAMES_ZH: Final = "用 1–64 个字符：字母（含汉字）、数字、_ - .，不以 . 开头；m_ 开头的留给记忆编号"
 _EMPTY: Final = ("nothing is stored", "没有任何记录")
 _NO_MORE: Final = ("that was all", "没有更多了")
 
@@ -140,4 +157,8 @@ def _in_chinese(exc: OffpromptError, name: str, *, versioned: bool) -> str:
         return f"未执行：{name} 的版本不是 if_version 所给的；请重新读取"
     if isinstance(exc, (LimitError, SchemaError, ConflictError, NeedsError)):
         return problem_text(exc, name, "zh")
+    if isinstance(exc, NameInvalidError):
+        return f"未执行：名称 {name} 不可用；{_NAMES_ZH}"
+    if isinstance(exc, CursorError):
+        return "未执行：cursor 不是上一页给出的；不给 cursor 则从头开始"
     return f"未执行：{exc}"
