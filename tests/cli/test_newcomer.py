@@ -65,6 +65,9 @@ def test_without_a_command_there_is_help_and_no_empty_error(run: Run, line: str)
     ("line", "says", "never"),
     [
         ("write a x --user u --if-version 7", "--if-version 7 was expected", "if_version"),
+        ("forget a --user u --if-version=-1", "--if-version -1 for slot 'a'", "if_version"),
+        ("forget m_1 m_2 --user u --if-version 1", "--if-version 1 for memory 'm_1'", "if_version"),
+        ("memory update m_1 x --user u --if-version=-1", "--if-version -1 for memory 'm_1'", "if_version"),
         ("write a x --user u --ttl 0", "--ttl 0.0 for slot 'a'", "ttl_s"),
         ("write a x --user u --ttl=-1", "or `none` for ever", "None"),
         ("write a x --user u --importance 2", "--importance 2.0", "importance="),
@@ -131,7 +134,7 @@ def test_an_unreadable_log_is_one_line(run: Run, store: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("list", "'list'; it is: offprompt slot list, offprompt memory list"),
+        ("list", "'list'; it is: offprompt slot list, offprompt memory list, offprompt key list"),
         ("export out.jsonl", "'export'; it is: offprompt memory export"),
         ("slot recall x", "'recall'; it is: offprompt recall, offprompt memory recall, offprompt bench recall"),
         ("memory doctor", "'doctor'; it is: offprompt doctor"),

@@ -205,6 +205,11 @@ def test_counting_up_from_the_version_that_was_read(memory: Offprompt) -> None:
     )
     assert call(server, "mem_forget", name="n", if_version=7).is_error
     assert said(call(server, "mem_write", value="a sentence", if_version=1)).startswith("not done: if_version needs a")
+    for tool, more in (("mem_write", {"value": "9"}), ("mem_forget", {})):
+        wrong = call(server, tool, name="n", if_version=-1, **more)
+        assert said(wrong) == "not done: if_version=-1 for slot 'n': give 0 (not there) or the version"
+    sentence = said(call(server, "mem_write", value="我住在上海")).split()[-1]
+    assert "a memory is forgotten in any version" in said(call(server, "mem_forget", name=sentence, if_version=1))
     assert not call(server, "mem_forget", name="n", if_version=1).is_error
 
 

@@ -16,6 +16,7 @@ from offprompt.cli.render import seconds_of
 from offprompt.errors import NotFoundError, UsageError
 from offprompt.records import DEFAULT, MEMORY_KINDS, Default, MemoryKind, MemoryState, as_dict
 from offprompt.records.slot import RESERVED_PREFIX
+from offprompt.records.values import check_unversioned
 
 memories = typer.Typer(name="memory", help="Texts of one scope, found by meaning.", no_args_is_help=True)
 
@@ -257,6 +258,7 @@ def forget_any(
     """Hide one slot, or memories; 7 days long `slot undo` and `memory undo` bring them back."""
     ids = [name for name in names if name.startswith(RESERVED_PREFIX)]
     if ids == names:
+        check_unversioned(ids[0], if_version)
         forget(call, ids)
     elif ids or len(names) > 1:
         raise UsageError(f"forget takes one slot's name, or ids of memories; try: offprompt forget {quoted(names[0])}")

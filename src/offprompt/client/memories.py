@@ -33,6 +33,7 @@ from offprompt.records.values import (
     checked_metadata,
     checked_name,
     checked_tags,
+    checked_version,
     moment,
 )
 from offprompt.wire.options import Derive
@@ -191,6 +192,7 @@ class MemoryCalls(TransferCalls):
     ) -> Asking[Memory]:
         """The memory changed; what is left out stays, and recall finds the new text at once."""
         (name,) = checked_ids([memory_id])
+        checked_version(f"memory {memory_id!r}", if_version)
         checked_metadata(metadata)
         body = given(
             {

@@ -13,7 +13,7 @@ from offprompt.client.slots import AsyncSlots, Slots
 from offprompt.errors import NotFoundError, ScopeError, UnsupportedError, UsageError
 from offprompt.records import Event, Recalled, Remembered, Scope
 from offprompt.records.slot import RESERVED_PREFIX
-from offprompt.records.values import checked_count, checked_tools
+from offprompt.records.values import check_unversioned, checked_count, checked_tools
 from offprompt.wire.options import Capture, Derive, HistoryPolicy, SessionOptions
 from offprompt.wire.shapes import Wire
 
@@ -74,10 +74,12 @@ class BoundScope(ScopeCalls, Sync):
     def forget(self, name: str, *, if_version: int | None = None) -> str:
         """Hide a slot by its name, or a memory by its id (`m_…`); returns the name. `undo_s` seconds undoable.
 
-        Raises   NotFoundError if there is none; ConflictError if a slot's version differs.
+        Raises   NotFoundError if there is none; ConflictError if a slot's version differs; UsageError for if_version
+                 with a memory.
         """
         if not is_memory(name):
             return self.slots.forget(name, if_version=if_version)
+        check_unversioned(name, if_version)
         if not self.memories.forget(name):
             raise no_memory(name, self.scope)
         return name
@@ -158,6 +160,7 @@ class AsyncBoundScope(ScopeCalls, Async):
         """See `BoundScope.forget`."""
         if not is_memory(name):
             return await self.slots.forget(name, if_version=if_version)
+        check_unversioned(name, if_version)
         if not await self.memories.forget(name):
             raise no_memory(name, self._scope)
         return name

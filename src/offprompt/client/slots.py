@@ -16,6 +16,7 @@ from offprompt.records.values import (
     checked_query,
     checked_tags,
     checked_value,
+    checked_version,
 )
 
 MISSING: Final = object()
@@ -83,8 +84,10 @@ class SlotCalls:
     @asked
     def forget(self, name: str, *, if_version: int | None = None) -> Asking[str]:
         """Hide the slot under that name (`undo` brings it back within `undo_s`); returns its name as stored."""
+        name = clean_name(name)
+        checked_version(f"slot {name!r}", if_version)
         headers = {**self._headers, **condition(if_version)}
-        answer = yield Request("DELETE", path_of(*SLOTS, clean_name(name)), headers=headers)
+        answer = yield Request("DELETE", path_of(*SLOTS, name), headers=headers)
         return str(answer["name"])
 
     @asked

@@ -85,14 +85,33 @@ def checked_options(
         )
     if policy is not None and policy not in POLICIES:
         raise UsageError(f"policy={policy!r} for slot {name!r}: the policies are {', '.join(POLICIES)}")
-    if if_version is not None and not (is_whole(if_version) and if_version >= 0):
-        raise UsageError(f"if_version={if_version!r} for slot {name!r}: give 0 (not there) or the version")
+    checked_version(f"slot {name!r}", if_version)
     cleaned = None if tags is None else checked_tags(tags)
     if cleaned is not None and (len(cleaned) > MAX_TAGS or not all(1 <= len(tag) <= MAX_TAG_CHARS for tag in cleaned)):
         raise UsageError(
             f"{len(cleaned)} tags for slot {name!r}: give at most {MAX_TAGS} of 1 to {MAX_TAG_CHARS} characters"
         )
     return {"ttl_s": ttl_s, "tags": cleaned, "importance": importance, "if_version": if_version}
+
+
+def checked_version(what: str, version: object) -> None:
+    """Nothing, if it can be the version that must be current, 0 for "not there", or is None for any.
+
+    Raises   UsageError naming it, and what it is a version of.
+    """
+    if version is not None and not (is_whole(version) and version >= 0):
+        raise UsageError(f"if_version={version!r} for {what}: give 0 (not there) or the version")
+
+
+def check_unversioned(memory_id: str, version: object) -> None:
+    """Nothing, if no version is asked for where a memory is forgotten.
+
+    Raises   UsageError naming it: its versions guard what `update` changes.
+    """
+    if version is not None:
+        raise UsageError(
+            f"if_version={version!r} for memory {memory_id[:40]!r}: a memory is forgotten in any version; leave it out"
+        )
 
 
 def checked_query(names: object, since: object, until: object, within: object) -> None:

@@ -38,7 +38,15 @@ from offprompt.records import (
     Within,
 )
 from offprompt.records.imported import Imported, Reindexed
-from offprompt.records.values import checked_choice, checked_choices, checked_count, checked_ids, checked_name, moment
+from offprompt.records.values import (
+    checked_choice,
+    checked_choices,
+    checked_count,
+    checked_ids,
+    checked_name,
+    checked_version,
+    moment,
+)
 from offprompt.service.exporting import export_file
 from offprompt.service.extract_background import extract_model
 from offprompt.service.importing import import_file
@@ -234,6 +242,7 @@ class Memories:
         archived  True: out of recall, but kept; False: back. if_version: the version that must be current.
         Raises    NotFoundError, ConflictError, LimitError, UsageError; then nothing is changed.
         """
+        checked_version(f"memory {memory_id!r}", if_version)
         memory = self._known(memory_id)
         if not self._may_change(memory.scope):
             raise UsageError(

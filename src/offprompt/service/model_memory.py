@@ -24,6 +24,7 @@ from offprompt.records import (
     text_of,
 )
 from offprompt.records.slot import RESERVED_PREFIX
+from offprompt.records.values import check_unversioned, checked_version
 from offprompt.service.action_problems import RefusedError
 from offprompt.service.memory_search import passages
 from offprompt.service.model_doors import Door
@@ -73,6 +74,7 @@ class ModelMemory:
         Raises      as `Slots.write`; RefusedError.
         """
         name, door = clean_name(name), self._door
+        checked_version(f"slot {name!r}", if_version)
         named = door.named(name)
         check_name(named, self.scope, name, lock_names=door.lock_names, foreign=door.trust == "tool")
         there = next((slot.name for slot in named if slot.scope == self.scope), name)
@@ -99,11 +101,14 @@ class ModelMemory:
     def forget(self, name: str, *, if_version: int | None = None) -> str:
         """Hide a slot, or a memory with what was derived from it alone; its name. The application may undo it."""
         if is_id(name):
+            check_unversioned(name, if_version)
             memory = self._memory(name)
             check_forget_memory(memory, self.scope)
             self._door.forget_memory(memory.memory_id)
             return memory.memory_id
-        slot = self._door.slots.get(clean_name(name), touch=False)
+        name = clean_name(name)
+        checked_version(f"slot {name!r}", if_version)
+        slot = self._door.slots.get(name, touch=False)
         if slot is None:
             raise self._nothing(name)
         check_forget(slot, self.scope)

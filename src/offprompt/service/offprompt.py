@@ -16,7 +16,7 @@ from offprompt.records import APPLICATION, Actor, EraseMemories, EraseSlots, Eve
 from offprompt.records.alias import Joined
 from offprompt.records.holder import Holder
 from offprompt.records.slot import RESERVED_PREFIX
-from offprompt.records.values import checked_count, checked_tools
+from offprompt.records.values import check_unversioned, checked_count, checked_tools
 from offprompt.service.aliasing import join_users, resolved, with_aliases
 from offprompt.service.async_session import AsyncSession
 from offprompt.service.holders import holders
@@ -107,10 +107,12 @@ class BoundScope:
     def forget(self, name: str, *, if_version: int | None = None) -> str:
         """Hide a slot by its name, or a memory by its id (`m_…`); returns the name. `undo_s` seconds undoable.
 
-        Raises   NotFoundError if there is none; ConflictError if a slot's version differs.
+        Raises   NotFoundError if there is none; ConflictError if a slot's version differs; UsageError for if_version
+                 with a memory.
         """
         if not isinstance(name, str) or not name.startswith(RESERVED_PREFIX):  # pyright: ignore[reportUnnecessaryIsInstance]
             return self.slots.forget(name, if_version=if_version)
+        check_unversioned(name, if_version)
         if not self.memories.forget(name):
             known = f"no memory {name[:40]!r} in scope {self.scope}; find its id with recall or memories.list"
             raise NotFoundError(known, name=name[:40])

@@ -31,7 +31,14 @@ from offprompt.records import (
     clean_name,
     fold_name,
 )
-from offprompt.records.values import checked_count, checked_options, checked_query, checked_tags, checked_value
+from offprompt.records.values import (
+    checked_count,
+    checked_options,
+    checked_query,
+    checked_tags,
+    checked_value,
+    checked_version,
+)
 from offprompt.service.guards import Guards
 from offprompt.service.ranking import rank, rank_score
 from offprompt.service.slot_writer import SlotWriter, Writer, check_no_part, find_hidden, part_names, summary_names
@@ -140,13 +147,14 @@ class Slots(Guards):
     def forget(self, name: str, *, if_version: int | None = None, writer: Writer | None = None) -> str:
         """Hide the slot under that name (`undo` brings it back within `undo_s`); returns its name as stored.
 
-        Raises   NotFoundError if there is none; NameInvalidError for a part of a split slot; ConflictError if the
-                 version differs, the trust is lower, or the writer is the model and the name locked; ForbiddenError if
-                 it was found in a scope that the actor may not change.
+        Raises   NotFoundError if there is none; NameInvalidError for a part of a split slot; UsageError for what is no
+                 version; ConflictError if the version differs, the trust is lower, or the writer is the model and the
+                 name locked; ForbiddenError if it was found in a scope that the actor may not change.
         """
-        writer = writer or Writer(actor=self._actor.name)
+        writer, name = writer or Writer(actor=self._actor.name), clean_name(name)
+        checked_version(f"slot {name!r}", if_version)
         self._kit.make_way()
-        slot = self._find(clean_name(name))
+        slot = self._find(name)
         if slot is None:
             raise self.missing(name)
         self._actor.check_change(self.scope, slot.scope, f"slot {slot.name!r}")

@@ -32,7 +32,6 @@ COUNTED: Final[dict[str, Any]] = {"uses": 0, "used_at": None}
 """A server stores the uses of memories when it has time."""
 
 _versions: Final = mostly([None], [0, 1, 2, -1])
-_there: Final = mostly([None], [0, 1, 2])
 _tags: Final = mostly([None], [["t"], ["标签", "T"], "text", [5]])
 _times: Final = mostly([None], [1_700_000_000.0, "2027-01-15", "soon", float("nan")])
 _within: Final = mostly(["inherit"], ["exact", "subtree", "below"])
@@ -105,7 +104,7 @@ class FaceMachine(RuleBasedStateMachine):
         self.same(ids, lambda scope: scope.read(name))
         self.same(ids, lambda scope: scope.slots.get(name, touch=touch))
 
-    @rule(ids=_scopes, name=NAMES, if_version=_there)
+    @rule(ids=_scopes, name=NAMES, if_version=_versions)
     def forget(self, ids: dict[str, Any], name: str, if_version: int | None) -> None:
         self.same(ids, lambda scope: scope.forget(name, if_version=if_version))
 
@@ -172,7 +171,7 @@ class FaceMachine(RuleBasedStateMachine):
         metadata=mostly([None], [{"n": None}, {"m": 2}]),
         event_at=mostly([DEFAULT], [None, 5.0, "soon"]),
         archived=mostly([None], [True, False]),
-        if_version=_there,
+        if_version=_versions,
     )
     def update(self, ids: dict[str, Any], at: int, **changes: Any) -> None:
         self.same_of(ids, at, lambda scope, name: scope.memories.update(name, **changes))

@@ -68,6 +68,14 @@ MISUSED: list[Callable[[BoundScope], Any]] = [
     lambda scope: scope.read("a b"),
     lambda scope: scope.forget("nothing"),
     lambda scope: scope.forget("typed", if_version=9),
+    lambda scope: scope.forget("typed", if_version=0),
+    lambda scope: scope.forget("typed", if_version=-1),
+    lambda scope: scope.forget("nothing", if_version=-1),
+    lambda scope: scope.forget("typed", if_version=1.0),  # pyright: ignore[reportArgumentType]
+    lambda scope: scope.forget("typed", if_version="一"),  # pyright: ignore[reportArgumentType]
+    lambda scope: scope.forget("m_nothing", if_version=1),
+    lambda scope: scope.memories.update("m_nothing", text="x", if_version=-1),
+    lambda scope: scope.memories.update("m_nothing", text="x", if_version=True),
     lambda scope: scope.slots.undo("nothing"),
     lambda scope: scope.slots.history("nothing"),
     lambda scope: scope.slots.list(5),  # pyright: ignore[reportArgumentType]
