@@ -50,12 +50,24 @@ class Served:
 
     def read(self) -> Request:
         user = {"offprompt-user": f"u{DRAW.randrange(USERS)}"}
-        return request("GET", "/mem/read?slot=style", self._headers | user), None
+        return request("GET", "/mem/read?slot=note", self._headers | user), None
 
     def write(self) -> Request:
         user = {"offprompt-user": f"u{DRAW.randrange(USERS)}"}
-        body = json.dumps({"slot": "style", "value": f"{VALUE}{next(self._count)}"}).encode()
+        body = json.dumps({"slot": "note", "value": f"{VALUE}{next(self._count)}"}).encode()
         return request("POST", "/mem/write", self._headers | user, body), None
+
+    def fill(self) -> None:
+        """Write the slot of each user."""
+        users = itertools.cycle(range(USERS))
+
+        def make() -> Request:
+            body = json.dumps({"slot": "note", "value": VALUE}).encode()
+            return request("POST", "/mem/write", self._headers | {"offprompt-user": f"u{next(users)}"}, body), None
+
+        written = 0
+        while written < USERS:
+            written += len(load(self.port, make, connections=CONNECTIONS, seconds=1).latencies)
 
     def mixed(self) -> Request:
         return self.write() if DRAW.random() < 0.1 else self.read()
@@ -75,7 +87,14 @@ class Served:
         return pages * resource.getpagesize() / 2**20
 
 
+def cpu_of_all(pid: int) -> float:
+    """Of a server with the processes that it has now."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return cpu_of(pid) + sum(cpu_of(int(child)) for child in children)
+
+
 def cpu_of(pid: int) -> float:
+    """Seconds of a processor that a process has used; 0 if it is gone."""
     try:
         cells = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -95,7 +114,7 @@ def served(url: str, folder: Path, *, workers: int = 1) -> Generator[Served]:
         said = json.loads(process.stdout.readline() if process.stdout is not None else "")
         port = int(said["url"].rpartition(":")[2])
         server = Served(process, port, Path(said["token_file"]).read_text().strip())
-        load(port, server.write, connections=CONNECTIONS, seconds=2)
+        server.fill()
         yield server
     finally:
         process.terminate()
@@ -171,19 +190,19 @@ def worker_figures(args: argparse.Namespace, folder: Path) -> None:
         for _ in range(args.rounds):
             for workers, found in rates.items():
                 with served(url, folder, workers=workers) as server:
-                    before = [cpu_of(redis.pid), cpu_of(postgres.pid)]
+                    before = [cpu_of(redis.pid), cpu_of_all(postgres.pid)]
                     given = {"connections": CONNECTIONS, "seconds": args.seconds}
                     one = told(f"9 to 1, {workers} workers", server, server.mixed, **given)
-                    after = [cpu_of(redis.pid), cpu_of(postgres.pid)]
+                    after = [cpu_of(redis.pid), cpu_of_all(postgres.pid)]
                     shares = [(end - start) / one.seconds for start, end in zip(before, after, strict=True)]
-                    print(f"{'':<28} Redis {shares[0]:.2f} processors; of each worker {by_worker(server)}")
+                    print(f"{'':<28} Redis {shares[0]:.2f}, PostgreSQL {shares[1]:.2f} processors; {by_worker(server)}")
                     found.append(one.rate)
         print(f"3 workers against 1: {statistics.median(rates[3]) / statistics.median(rates[1]):.2f}")
 
 
 def by_worker(server: Served) -> str:
     seconds = [cpu_of(pid) for pid in server.pids()]
-    return ", ".join(f"{one / (sum(seconds) or 1):.2f}" for one in seconds)
+    return "of the server's, parent and workers: " + ", ".join(f"{one / (sum(seconds) or 1):.2f}" for one in seconds)
 
 
 FIGURES = {"sqlite": sqlite_figures, "steady": steady_figures, "workers": worker_figures}

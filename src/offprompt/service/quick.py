@@ -56,7 +56,7 @@ def done_together(store: QuickStore, calls: Sequence[Callable[[], Any]]) -> list
         with store.together():
             outcomes = [_outcome(call) for call in calls]
     except OffpromptError as exc:
-        return [Outcome(error=exc)] if len(calls) == 1 else [_outcome(call) for call in calls]
+        return [Outcome(error=exc)] if len(calls) == 1 else [done_together(store, [call])[0] for call in calls]
     return outcomes
 
 
