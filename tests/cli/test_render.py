@@ -48,3 +48,7 @@ def test_what_is_no_time_names_the_option() -> None:
 def test_a_moment_is_readable() -> None:
     assert moment(0.0) == "1970-01-01 00:00:00Z"
     assert moment(None) == ""
+
+
+def test_a_time_that_no_calendar_has_is_shown_in_seconds() -> None:
+    assert [moment(at) for at in (None, 0.0, 1e300, -1e15)] == ["", "1970-01-01 00:00:00Z", "1e+300", "-1e+15"]

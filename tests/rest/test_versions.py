@@ -29,6 +29,25 @@ def test_a_write_may_depend_on_the_version_that_is_there(server: Running) -> Non
     assert (refused["status"], refused["code"]) == (412, "ConflictError")
 
 
+@pytest.mark.parametrize("version", ["0", "-1", "03", "9" * 18, "9" * 19, "9" * 5000], ids=lambda given: given[:20])
+def test_a_version_that_nothing_has_is_not_there(server: Running, version: str) -> None:
+    user = f"v10 {version[:20]} {len(version)}"
+    put(server, user, "a")
+    put(server, user, "b")
+    put(server, user, "c")
+    assert put(server, user, "上海", If_Match=f'"{version}"')[0] == 412
+    assert put(server, user, "上海", If_Match='"3"')[0] == 200
+
+
+def test_a_write_where_nothing_is_makes_it(server: Running) -> None:
+    assert [put(server, "v11", value)[0] for value in ("a", "b")] == [201, 200]
+    server.ask("DELETE", "/v1/slots/city", user="v11")
+    assert server.ask("GET", "/v1/slots/city", user="v11").status_code == 404
+    status, tag = put(server, "v11", "重新开始")
+    assert (status, tag.partition("-")[0]) == (201, '"3')
+    assert put(server, "v11", "b", If_Match=tag)[0] == 200
+
+
 def test_what_is_inherited_is_not_there_for_a_write(server: Running) -> None:
     put(server, "v2", "a")
     narrow = {"Offprompt-Session": "s", "If-Match": "*"}

@@ -37,8 +37,13 @@ def shortened(text: str, limit: int = 60) -> str:
 
 
 def moment(at: float | None) -> str:
-    """A time in UTC, to the second; empty for None."""
-    return "" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    """A time in UTC, to the second; empty for None, and the seconds themselves for one that no calendar has."""
+    if at is None:
+        return ""
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return f"{at:g}"
 
 
 def seconds_of(text: str | None, option: str) -> float | None:

@@ -18,6 +18,9 @@ TAG: Final = re.compile(r'(?:W/)?"([!#-~]*)"')
 TAGS: Final = re.compile(rf"{TAG.pattern}(?:[ \t]*,[ \t]*{TAG.pattern})*")
 """A list of them. A tag may hold a comma."""
 
+BARE: Final = re.compile("[1-9][0-9]{0,17}")
+"""A version as a tag. No slot has one of more digits."""
+
 NONE_THERE: Final = 0
 """As a version: nothing is there."""
 
@@ -48,7 +51,7 @@ def expected_version(call: Call, current: Callable[[], tuple[int, str] | None]) 
     if match is None and none_match is None:
         return None
     wanted = None if match is None else _tags("If-Match", match)
-    if wanted is not None and none_match is None and len(wanted) == 1 and wanted[0].isdecimal() and int(wanted[0]) > 0:
+    if wanted is not None and none_match is None and len(wanted) == 1 and BARE.fullmatch(wanted[0]):
         return int(wanted[0])
     if wanted is None and none_match == "*":
         return NONE_THERE
