@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 from offprompt.errors import AccessError, BackendError, ConflictError, OffpromptError, ScopeError
-from offprompt.gateway.asked import Asked, NotOursError, model_in, taken, wire_of
+from offprompt.gateway.asked import THREADED, Asked, NotOursError, ThreadedError, model_in, taken, wire_of
 from offprompt.gateway.exchange import EVENTS, Begun, Exchange, in_thread
 from offprompt.gateway.upstream import Answered, Pairs, Upstreams, passed_on, plain_headers
 from offprompt.gateway.who import Who
@@ -252,7 +252,9 @@ def _refused(error: OffpromptError, wire: Wire | None) -> Begun:
     """An error as the wire's clients read errors."""
     problem, headers = problem_of(error)
     kind = ERROR_TYPES.get(problem.status, "api_error")
-    inner = {"type": kind, "message": problem.detail, "code": problem.code}
+    inner: dict[str, Any] = {"type": kind, "message": problem.detail, "code": problem.code}
+    if isinstance(error, ThreadedError):
+        inner["details"] = THREADED
     body = compact({"type": "error", "error": inner} if wire == "anthropic" else {"error": {**inner, "param": None}})
     content = body.encode()
     given = {"content-type": "application/json", "content-length": str(len(content)), "offprompt-memory": "refused"}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from offprompt.errors import UsageError
 from offprompt.records import Message, as_dict, as_list, compact
 from offprompt.wire.profiles import SHAPES
 from offprompt.wire.shapes import Shape, Wire
@@ -20,11 +21,27 @@ PATHS: Final[Mapping[str, Wire]] = {
 """The ends of the paths in which a model is asked; whatever stands before them is the upstream's own."""
 
 MESSAGES: Final[Mapping[Wire, str]] = {"openai": "messages", "anthropic": "messages", "responses": "input"}
-STATEFUL: Final = ("previous_response_id", "conversation", "prompt")
+STATEFUL: Final[Mapping[Wire, tuple[str, ...]]] = {
+    "openai": ("functions",),
+    "anthropic": ("thread",),
+    "responses": ("previous_response_id", "conversation", "prompt", "background"),
+}
+THREADED: Final = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+"""How Anthropic says that it holds no conversation for a request; its client then sends all of it each time."""
 
 
 class NotOursError(Exception):
     """A request that goes through as it is; the message says why."""
+
+
+class ThreadedError(UsageError):
+    """A request that asks the provider to hold its conversation, of which the memory would see no more then."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "thread asks the provider to hold the conversation, and the memory needs all of it each time; leave it out "
+            "(tool_runner(thread=False))"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +111,8 @@ def wire_of(path: str) -> Wire | None:
 def taken(wire: Wire, raw: bytes) -> Asked:
     """The request of these bytes.
 
-    Raises   NotOursError for one in which no conversation stands, or that leans on what the provider keeps.
+    Raises   NotOursError for one in which no conversation stands, or that leans on what the provider keeps;
+             ThreadedError for one that asks it to keep that.
     """
     try:
         body = as_dict(json.loads(raw))
@@ -108,7 +126,9 @@ def taken(wire: Wire, raw: bytes) -> Asked:
     messages = [as_dict(each) or {} for each in as_list(given) or []]
     if not messages or not all(messages):
         raise NotOursError(f"{MESSAGES[wire]} holds no list of messages")
-    for key in STATEFUL if wire == "responses" else ("functions",):
+    if wire == "anthropic" and (as_dict(body.get("thread")) or {}).get("type") == "create":
+        raise ThreadedError
+    for key in STATEFUL[wire]:
         if body.get(key):
             raise NotOursError(f"{key} is set, and what it stands for is not in the request")
     if isinstance(body.get("n"), int) and body["n"] > 1:

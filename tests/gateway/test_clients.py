@@ -1,0 +1,218 @@
+"""Agents of other people's making, unchanged but for their base URL: two turns each, with a tool and memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import anthropic
+import openai
+import pydantic
+import pytest
+from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
+from langchain_anthropic import ChatAnthropic
+from langchain_openai import ChatOpenAI
+from pydantic_ai import Agent as Pydantic
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from tests.gateway.client import script
+from tests.gateway.conftest import NewGateway, Running
+from tests.service.talk import MODELS, Wire, call, calls, flat
+
+ORDER = "ORD-2291-KX-7-upper-deck-window"
+QUESTIONS = ("I live in Ulm. Ship my order.", "Where do I live?")
+KEY = "sk-theirs"
+
+
+def said(wire: Wire) -> list[dict[str, Any]]:
+    """What the model says in both turns: memory calls alone, beside the client's, and before the answer."""
+    replies = script(
+        wire,
+        calls(call("mem_write", "m1", slot="city", value="Ulm"), call("ship", "c1", order="[[mem:order]]")),
+        call("mem_read", "m2", slot="city"),
+        "Shipped [[mem:order]] to Ulm.",
+        call("mem_search", "m3", query="where the user lives"),
+        "In Ulm.",
+    )
+    return [{**reply, "id": f"reply_{at}"} for at, reply in enumerate(replies)]
+
+
+class Shop:
+    """The agent's own tool."""
+
+    def __init__(self) -> None:
+        self.shipped: list[str] = []
+
+    def ship(self, order: str) -> str:
+        """Ship an order."""
+        self.shipped.append(order)
+        return "done"
+
+
+Agent = Callable[[Running, Shop, bool], list[str]]
+"""Asks both questions, whole or streamed, and returns the answers."""
+
+
+def is_anthropic(model: Any) -> bool:
+    return type(model).__name__ == "ChatAnthropic"
+
+
+def langchain_agent(make: Callable[[Running, bool], Any]) -> Agent:
+    def run(running: Running, shop: Shop, streams: bool) -> list[str]:
+
+        model = make(running, streams)
+        build: Any = create_agent  # pyright: ignore[reportUnknownVariableType]
+        agent: Any = build(model, tools=[shop.ship], system_prompt="Be brief.")
+        state: Any = {"messages": []}
+        answers: list[str] = []
+        for question in QUESTIONS:
+            state["messages"] = [*state["messages"], {"role": "user", "content": question}]
+            if streams:
+                for mode, each in agent.stream(state, stream_mode=["messages", "values"]):
+                    state = each if mode == "values" else state
+            else:
+                state = agent.invoke(state)
+            answers.append(state["messages"][-1].text)
+        (model._client if is_anthropic(model) else model.root_client).close()
+        return answers
+
+    return run
+
+
+def chat_openai(running: Running, streams: bool, **more: Any) -> Any:
+
+    model = MODELS["responses" if more else "openai"]
+    given: dict[str, Any] = {"base_url": f"{running.url}/v1", "api_key": KEY, "max_retries": 0, "streaming": streams}
+    return ChatOpenAI(model=model, **given, **more)
+
+
+def chat_anthropic(running: Running, streams: bool) -> Any:
+
+    given: dict[str, Any] = {"base_url": running.url, "api_key": KEY, "max_retries": 0, "streaming": streams}
+    given |= {"model": MODELS["anthropic"], "max_tokens": 500}
+    return ChatAnthropic(**given)
+
+
+def pydantic_ai_agent(make: Callable[[Running], Any]) -> Agent:
+    def run(running: Running, shop: Shop, streams: bool) -> list[str]:
+
+        async def ask() -> list[str]:
+            model = make(running)
+            agent: Any = Pydantic(model, tools=[shop.ship], instructions="Be brief.")
+            answers: list[str] = []
+            history: Any = None
+            for question in QUESTIONS:
+                if streams:
+                    async with agent.run_stream(question, message_history=history) as result:
+                        answers.append(await result.get_output())
+                else:
+                    result = await agent.run(question, message_history=history)
+                    answers.append(result.output)
+                history = result.all_messages()
+            await model.client.close()
+            return answers
+
+        return asyncio.run(ask())
+
+    return run
+
+
+def pydantic_openai(running: Running) -> Any:
+
+    return OpenAIChatModel(MODELS["openai"], provider=OpenAIProvider(base_url=f"{running.url}/v1", api_key=KEY))
+
+
+def pydantic_responses(running: Running) -> Any:
+
+    return OpenAIResponsesModel(MODELS["responses"], provider=OpenAIProvider(base_url=f"{running.url}/v1", api_key=KEY))
+
+
+def pydantic_anthropic(running: Running) -> Any:
+
+    return AnthropicModel(MODELS["anthropic"], provider=AnthropicProvider(base_url=running.url, api_key=KEY))
+
+
+def anthropic_tool_runner(running: Running, shop: Shop, streams: bool) -> list[str]:
+    answers: list[str] = []
+    messages: list[Any] = []
+    with anthropic.Anthropic(base_url=running.url, api_key=KEY, max_retries=0) as client:
+        for question in QUESTIONS:
+            messages.append({"role": "user", "content": question})
+            given: dict[str, Any] = {"model": MODELS["anthropic"], "max_tokens": 500, "messages": messages}
+            tools: list[Any] = [anthropic.beta_tool(shop.ship)]
+            runner: Any = client.beta.messages.tool_runner(**given, tools=tools, stream=streams)
+            last: Any = None
+            for each in runner:
+                last = each.get_final_message() if streams else each
+            messages.append({"role": "assistant", "content": last.content})
+            answers.append("".join(block.text for block in last.content if block.type == "text"))
+    return answers
+
+
+async def _openai_async(running: Running, shop: Shop, streams: bool) -> AsyncIterator[str]:
+    tool: Any = openai.pydantic_function_tool(_model(), name="ship")
+    messages: list[Any] = []
+    async with openai.AsyncOpenAI(base_url=f"{running.url}/v1", api_key=KEY, max_retries=0) as client:
+        for question in QUESTIONS:
+            messages.append({"role": "user", "content": question})
+            while True:
+                given: dict[str, Any] = {"model": MODELS["openai"], "messages": messages, "tools": [tool]}
+                if streams:
+                    async with client.chat.completions.stream(**given) as stream:
+                        reply: Any = await stream.get_final_completion()
+                else:
+                    reply = await client.chat.completions.parse(**given)
+                message = reply.choices[0].message
+                messages.append(message)
+                if not message.tool_calls:
+                    break
+                for each in message.tool_calls:
+                    told = shop.ship(each.function.parsed_arguments.order)
+                    messages.append({"role": "tool", "tool_call_id": each.id, "content": told})
+            yield message.content
+
+
+def _model() -> Any:
+
+    return pydantic.create_model("Ship", order=(str, ...))
+
+
+def openai_async(running: Running, shop: Shop, streams: bool) -> list[str]:
+    async def ask() -> list[str]:
+        return [answer async for answer in _openai_async(running, shop, streams)]
+
+    return asyncio.run(ask())
+
+
+AGENTS: dict[str, tuple[Wire, Agent]] = {
+    "langchain_openai": ("openai", langchain_agent(chat_openai)),
+    "langchain_responses": (
+        "responses",
+        langchain_agent(lambda at, streams: chat_openai(at, streams, use_responses_api=True)),
+    ),
+    "langchain_anthropic": ("anthropic", langchain_agent(chat_anthropic)),
+    "pydantic_ai_openai": ("openai", pydantic_ai_agent(pydantic_openai)),
+    "pydantic_ai_responses": ("responses", pydantic_ai_agent(pydantic_responses)),
+    "pydantic_ai_anthropic": ("anthropic", pydantic_ai_agent(pydantic_anthropic)),
+    "anthropic_tool_runner": ("anthropic", anthropic_tool_runner),
+    "openai_async": ("openai", openai_async),
+}
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agent_unchanged_has_memory(gateway: NewGateway, name: str, streams: bool) -> None:
+    wire, agent = AGENTS[name]
+    running = gateway(*said(wire))
+    running.alice.write("order", ORDER, policy="by_handle")
+    shop = Shop()
+    answers = agent(running, shop, streams)
+    assert running.upstream.faults == []
+    assert shop.shipped == [ORDER]
+    assert answers == [f"Shipped {ORDER} to Ulm.", "In Ulm."]
+    assert ORDER not in flat(running.upstream.requests)
+    assert running.alice.read("city") == "Ulm"
+    assert running.upstream.replies == []
