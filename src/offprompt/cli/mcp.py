@@ -86,20 +86,15 @@ def _server(call: Call, memory: Offprompt, trust: Trust) -> MemoryServer:
 
 
 def _door(call: Call, memory: Offprompt, trust: Trust) -> Door:
-    """The scope that the options name, in a store or on a server.
-
-    Raises   UnsupportedError for --untrusted on a server, which takes what comes as its caller's.
-    """
+    """The scope that the options name, in a store or on a server."""
     bound = call.scope_of(memory)
     if isinstance(memory, Offprompt):  # pyright: ignore[reportUnnecessaryIsInstance] - a Client has its face
         from offprompt.service.model_doors import StoreDoor  # noqa: PLC0415 - loads NumPy
 
         return StoreDoor(memory.parts, bound, trust=trust, via="mcp")
-    if trust != "user":
-        raise UnsupportedError("--untrusted needs the store itself, and a server keeps this one; run it there")
     from offprompt.mcp.remote import ServerDoor  # noqa: PLC0415 - loads NumPy
 
-    return ServerDoor(bound)
+    return ServerDoor(bound, trust=trust)
 
 
 def _serve(call: Call, address: tuple[str, int], log: Log, trust: Trust) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
 
+from offprompt.client.model import ModelScope
+from offprompt.errors import ConflictError
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.records import Json, Remembered, Slot, Trust
+from offprompt.service.action_problems import REFUSALS, RefusedError
 from offprompt.service.memories import Memories
 from offprompt.service.offprompt import BoundScope
 from offprompt.service.scrubber import Scrubber
@@ -13,18 +18,18 @@ from offprompt.wire.head import Language
 
 
 class ServerDoor:
-    """See `model_doors.Door`. What is written is the key's own doing: the server knows of no model behind it.
+    """See `model_doors.Door`. The server is told that a model writes, and holds to its own rules for models.
 
-    Kept here   secrets that are stored now are in no answer; names that are locked, or hold a secret, are left alone.
-    Not here    limits on what models write, and the trust of a tool's output.
+    Kept here   secrets that are stored now are in no answer.
     """
 
-    trust: Trust = "user"
-    lock_names = False
+    lock_names = False  # the server says it by its own setting
     language: Language | None = None
 
-    def __init__(self, bound: BoundScope) -> None:
+    def __init__(self, bound: BoundScope, *, trust: Trust = "user") -> None:
         self._bound, self.scope, self.slots = bound, bound.scope, bound.slots
+        self._model = ModelScope.of(cast("Any", bound))  # it has the face of one in the library
+        self.trust: Trust = trust
         self.tokenizer = tokenizer_for("")
 
     @property
@@ -43,21 +48,38 @@ class ServerDoor:
 
     def write(self, name: str, value: Json, if_version: int | None) -> Slot:
         """See Door."""
-        return self.slots.write(name, value, split=True, if_version=if_version)
+        with _refusals_of(name):
+            return self._model.model_write(name, value, if_version=if_version, trust=self.trust)
 
     def remember(self, text: str) -> list[Remembered]:
         """See Door."""
-        return self.memories.remember(text)
+        return self._model.model_remember(text, trust=self.trust)
 
     def forget(self, name: str, if_version: int | None) -> str:
         """See Door."""
-        return self.slots.forget(name, if_version=if_version)
+        with _refusals_of(name):
+            return self._model.model_forget(name, if_version=if_version, trust=self.trust)
 
     def forget_memory(self, memory_id: str) -> None:
         """See Door."""
-        self.memories.forget(memory_id)
+        self._model.model_forget(memory_id, trust=self.trust)
 
     def hider(self) -> Callable[[str], str]:
         """See Door; of secrets that are stored now."""
         hidden = {slot.name: slot.value for slot in self.slots.list() if slot.policy == "never"}
         return Scrubber(hidden, {}).hide if hidden else str
+
+
+@contextmanager
+def _refusals_of(name: str) -> Generator[None]:
+    """A block in which what the server refuses a model is refused as here.
+
+    Raises   RefusedError.
+    """
+    try:
+        yield
+    except ConflictError as exc:
+        for kind in REFUSALS:
+            if kind == getattr(exc, "kind", ""):
+                raise RefusedError(name, kind) from exc
+        raise

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from offprompt.rest import health, keys, mem, mem0, memories, metrics, scopes, sessions, slots, transfer, users
+from offprompt.rest import health, keys, mem, mem0, memories, metrics, model, scopes, sessions, slots, transfer, users
 from offprompt.rest.dispatch import Dispatch
 from offprompt.rest.endpoint import Answer, Call, Endpoint
 from offprompt.rest.guards import Identify
@@ -33,6 +33,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *mem.ENDPOINTS,
     *slots.ENDPOINTS,
     *memories.ENDPOINTS,
+    *model.ENDPOINTS,
     *scopes.ENDPOINTS,
     *sessions.ENDPOINTS,
     *transfer.ENDPOINTS,

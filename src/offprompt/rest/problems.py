@@ -24,6 +24,7 @@ from offprompt.errors import (
     UnsupportedError,
     UsageError,
 )
+from offprompt.service.action_problems import error_name
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -44,7 +45,7 @@ STATUS: Final[Mapping[type[OffpromptError], int]] = {
 }
 """The HTTP status of each error; of a class that is not here, that of the nearest one above it."""
 
-HINTS: Final = ("name", "used", "limit", "unit", "path", "form", "where")
+HINTS: Final = ("name", "used", "limit", "unit", "path", "form", "where", "kind")
 """Fields of errors that their problems carry."""
 
 RETRY_S: Final = 1
@@ -59,6 +60,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     retry_after_s  seconds after which the same request may work.
     used, limit, unit  of what is limited. name: what was asked for; alike: names that are spelled like it.
     path     where a value breaks its schema. form, where: of a stored value that was about to be sent.
+    kind     of a model's trouble; or why a model may not: `locked`, `only_names`, `conflict`, `never`.
     """
 
     type: str
@@ -75,6 +77,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     path: str = ""
     form: str = ""
     where: str = ""
+    kind: str = ""
 
 
 class RequestError(UsageError):
@@ -110,7 +113,7 @@ def problem_of(error: OffpromptError, *, is_conditional: bool = False) -> tuple[
         headers["retry-after"] = str(max(1, math.ceil(retry)))
     if status == HTTPStatus.UNAUTHORIZED:
         headers["www-authenticate"] = "Bearer"
-    code = error.code if isinstance(error, RequestError) else type(error).__name__
+    code = error.code if isinstance(error, RequestError) else error_name(error)
     hints = {name: value for name in HINTS if (value := getattr(error, name, None))}
     return (
         Problem(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal, TypeAlias
 
 from offprompt.errors import ConflictError, LimitError, NameInvalidError, NotFoundError, OffpromptError, UsageError
 from offprompt.wire.head import Language, receipt_text
+
+Refusal: TypeAlias = Literal["locked", "only_names", "conflict", "never"]
+REFUSALS: Final[tuple[Refusal, ...]] = ("locked", "only_names", "conflict", "never")
 
 
 class NeedsError(UsageError):
@@ -19,8 +22,8 @@ class NeedsError(UsageError):
 class RefusedError(ConflictError):
     """A name that the model may not change, or see; `kind`: the receipt that says why."""
 
-    def __init__(self, name: str, kind: Literal["locked", "only_names", "conflict", "never"]) -> None:
-        self.kind = kind
+    def __init__(self, name: str, kind: Refusal) -> None:
+        self.kind: Refusal = kind
         verb = "see" if kind == "never" else "change"
         super().__init__(f"models may not {verb} slot {name!r} ({kind}); the application may")
 

@@ -84,11 +84,22 @@ class Door(Protocol):
 
 
 class StoreDoor:
-    """A scope of an opened store. via: what events call the model, beside whoever it acts for."""
+    """A scope of an opened store. via: what events call the model, beside whoever it acts for.
 
-    def __init__(self, parts: Parts, bound: BoundScope, *, trust: Trust = "user", via: str = "model") -> None:
+    op_key   the name of the one write that is made through it, None: it has none.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        bound: BoundScope,
+        *,
+        trust: Trust = "user",
+        via: str = "model",
+        op_key: str | None = None,
+    ) -> None:
         self._parts, self._bound = parts, bound
-        self._writer = Writer("model", trust, bound.actor.via(via))
+        self._writer = Writer("model", trust, bound.actor.via(via), op_key)
         self.scope, self.slots = bound.scope, bound.slots
         self.trust: Trust = trust
         self.lock_names, self.tokenizer = parts.settings.lock_names, parts.tokenizer
@@ -117,7 +128,9 @@ class StoreDoor:
     def remember(self, text: str) -> list[Remembered]:
         """See Door."""
         marks = Marks(source="model", trust=self.trust, actor=self._writer.actor)
-        return Rememberer(self._parts.memories.kit, self.memories.scope).store([Said(text)], marks)
+        return Rememberer(self._parts.memories.kit, self.memories.scope).store(
+            [Said(text, op_key=self._writer.op_key)], marks
+        )
 
     def forget(self, name: str, if_version: int | None) -> str:
         """See Door."""
