@@ -124,10 +124,11 @@ class LinesOf:
 class Pieces:
     """A body of any length and form: `call.body` is an iterable over its bytes as they come.
 
-    wait_s   seconds for which nothing of it may come.
+    wait_s   seconds for which nothing of it may come. is_file: a header says what the file is called.
     """
 
     wait_s: float = 60.0
+    is_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)

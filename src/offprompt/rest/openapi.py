@@ -180,7 +180,7 @@ class _Operation:
                 parameter["example"] = value
         headers = list(SCOPE_HEADERS) if endpoint.is_scoped else []
         headers += [IDEMPOTENCY] if endpoint.is_once else []
-        headers += [FILE] if isinstance(endpoint.body, Pieces) else []
+        headers += [FILE] if isinstance(endpoint.body, Pieces) and endpoint.body.is_file else []
         if endpoint.is_versioned:
             headers += ["If-None-Match"] if endpoint.method == "GET" else ["If-Match", "If-None-Match"]
         return found + [{"$ref": REF.format(kind="parameters", name=name)} for name in headers]

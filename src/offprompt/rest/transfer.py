@@ -191,7 +191,7 @@ ENDPOINTS: Final = (
         TAG,
         role="write",
         query=ImportOptions,
-        body=Pieces(),
+        body=Pieces(is_file=True),
         answer=LinesOf(Report),
         example=Example(content='{"messages": [{"role": "user", "content": "I moved to Shanghai in May."}]}\n'),
     ),
