@@ -287,6 +287,14 @@ def test_types_of_answers(server: Running, given: str, status: int) -> None:
     assert answer.status_code == status
 
 
+@pytest.mark.parametrize("path", ["/v1/slots/城市", "/mem/read?slot=城市"])
+def test_an_address_with_letters_as_they_are_is_told_how_they_are_written(server: Running, path: str) -> None:
+    answer = talk(server, f"GET {path} HTTP/1.1\r\nHost: localhost\r\nOffprompt-User: p\r\n\r\n".encode(), close=False)
+    assert (answer.status, answer.headers["content-type"]) == (400, "application/problem+json")
+    assert "percent-encoded" in answer.raw.decode()
+    assert "城市 is %E5%9F%8E%E5%B8%82" in json.loads(answer.raw.partition(b"\r\n\r\n")[2])["detail"]
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [
@@ -332,12 +340,14 @@ def test_addresses(server: Running, path: str, status: int) -> None:
         [("Offprompt-User", "")],
         [("Offprompt-User", "\u00e9")],
         [("Offprompt-User", "a" * 300)],
+        [("Offprompt-User", "a"), ("Offprompt-Users", "b")],
+        [("Offprompt-User", "a"), ("Offprompt-Agent-Id", "b")],
         [("Offprompt-User", "a"), ("Offprompt-Shared", "yes")],
         [("Offprompt-User", "a"), ("Offprompt-Shared", "true")],
         [("Offprompt-User", "a"), ("Authorization", "Bearer a"), ("Authorization", "Bearer b")],
         [],
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_headers(server: Running, headers: list[tuple[str, str]]) -> None:
     raw = [(name.encode(), value.encode("latin-1")) for name, value in headers]

@@ -14,6 +14,8 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from offprompt.rest.endpoint import BYTES, Endpoint, Headers, LinesOf, Pieces, Shape
+from offprompt.rest.openapi import FILE, SCOPE_HEADERS
+from offprompt.rest.misfits import misfit
 from offprompt.rest.problems import RequestError
 
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -27,6 +29,10 @@ BODY_S: Final = 60.0
 ONCE: Final = frozenset({"authorization", "content-type", "host", "idempotency-key"})
 """Headers that stand once, with those of ours: two of them are one too many to know what is meant."""
 
+OURS: Final = frozenset(name.lower() for name in (*SCOPE_HEADERS, FILE))
+PREFIX: Final = "offprompt-"
+"""Of our headers: one that is none of them was meant for one, and without it the scope would be another."""
+
 CONDITIONS: Final = ("if-match", "if-none-match")
 
 _OPENING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
@@ -36,14 +42,19 @@ _STRING: Final = ord('"')
 def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> Headers:
     """The headers by name in small letters; what stands several times as one list.
 
-    Raises   RequestError for one that may stand once only.
+    Raises   RequestError for one that may stand once only, and for one of our prefix that is none of ours.
     """
     found: dict[str, str] = {}
     for raw_name, raw_value in raw:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         if name not in found:
+            if name.startswith(PREFIX) and name not in OURS:
+                known = ", ".join((*SCOPE_HEADERS, FILE))
+                raise RequestError(
+                    HTTPStatus.BAD_REQUEST, f"there is no header {name[:40]}; those of this API are {known}"
+                )
             found[name] = value
-        elif name in ONCE or name.startswith("offprompt-"):
+        elif name in ONCE or name in OURS:
             raise RequestError(HTTPStatus.BAD_REQUEST, f"the header {name} stands there twice; send it once")
         else:
             found[name] += f", {value}"
@@ -126,7 +137,9 @@ class QueryReader:
         try:
             return msgspec.convert(given, self._shape, strict=False)
         except msgspec.ValidationError as exc:
-            raise RequestError(HTTPStatus.BAD_REQUEST, f"the query does not fit: {exc}; see /openapi.json") from exc
+            raise RequestError(
+                HTTPStatus.BAD_REQUEST, f"the query does not fit: {misfit(self._shape, exc)}; see /openapi.json"
+            ) from exc
 
 
 def _pairs(query: str) -> list[tuple[str, str]]:
@@ -146,7 +159,7 @@ class BodyReader:
     """Reads JSON into the type of an endpoint's body."""
 
     def __init__(self, kind: Any) -> None:
-        self._decode = msgspec.json.Decoder(kind).decode
+        self._kind, self._decode = kind, msgspec.json.Decoder(kind).decode
 
     def read(self, body: bytes, what: str = "the body") -> Any:
         """The body as the type.
@@ -158,7 +171,7 @@ class BodyReader:
             check_members(body, what)
         except msgspec.ValidationError as exc:
             raise RequestError(
-                HTTPStatus.UNPROCESSABLE_ENTITY, f"{what} does not fit: {exc}; see /openapi.json"
+                HTTPStatus.UNPROCESSABLE_ENTITY, f"{what} does not fit: {misfit(self._kind, exc)}; see /openapi.json"
             ) from exc
         except RecursionError as exc:
             raise _too_deep(what) from exc
