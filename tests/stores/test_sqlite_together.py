@@ -136,16 +136,17 @@ def test_what_sqlite_itself_took_back_is_not_said_to_be_stored(store: SqliteStor
     assert value_of(other, "a") == 1
 
 
-def test_a_file_that_others_hold_is_waited_for_and_then_each_call_says_so(
+def test_a_file_that_others_hold_is_waited_for_once_and_then_each_call_says_so(
     store: SqliteStore, other: SqliteStore
 ) -> None:
     holder = sqlite3.connect(store.path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    found = done_together(other, [lambda: put(other, "a", 1), lambda: value_of(other, "a")])
+    made: list[Any] = []
+    found = done_together(other, [lambda: made.append(put(other, "a", 1)), lambda: made.append(value_of(other, "a"))])
     holder.execute("ROLLBACK")
     holder.close()
-    assert isinstance(found[0].error, BackendError)
-    assert found[1].result is ...
+    assert [type(one.error) for one in found] == [BackendError, BackendError]
+    assert made == []
 
 
 def test_reads_at_once_are_of_one_moment_and_never_write(store: SqliteStore, other: SqliteStore) -> None:

@@ -50,13 +50,17 @@ def done_together(store: QuickStore, calls: Sequence[Callable[[], Any]]) -> list
 
     Calls    may be run twice: what they do beside the store must stand that.
     Cost     one commit, for one call too, whatever it does. If that fails, each of several is made alone, and has its
-             own error.
+             own error; if it cannot even be begun, all have that error: they would all wait as long.
     """
+    is_begun = False
     try:
         with store.together():
+            is_begun = True
             outcomes = [_outcome(call) for call in calls]
     except OffpromptError as exc:
-        return [Outcome(error=exc)] if len(calls) == 1 else [done_together(store, [call])[0] for call in calls]
+        if not is_begun or len(calls) == 1:
+            return [Outcome(error=exc)] * len(calls)
+        return [done_together(store, [call])[0] for call in calls]
     return outcomes
 
 
