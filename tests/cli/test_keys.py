@@ -73,3 +73,11 @@ def test_a_key_of_an_unnamed_user_is_for_any_whatever_the_environment_says(
 ) -> None:
     monkeypatch.setenv("OFFPROMPT_USER", "alice")
     assert run("key create a --json").document["key"]["users"] is None
+
+
+@pytest.mark.parametrize("words", ["create a --user 小明", "list", "rotate k", "revoke k --yes"])
+def test_keys_of_a_server_are_made_where_its_store_is(run: Run, words: str) -> None:
+    ran = run(f"key {words} --url http://127.0.0.1:9")
+    assert (ran.code, ran.out) == (4, "")
+    assert "http://127.0.0.1:9 is a server; run it where the store is" in ran.err
+    assert "/v1/keys" in ran.err

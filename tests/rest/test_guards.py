@@ -83,6 +83,15 @@ def test_who_shows_nothing_valid_is_nobody(guard: Guard, given: str) -> None:
         asked(guard, {**HERE, "authorization": given} if given else HERE)
 
 
+@pytest.mark.parametrize("given", ["Bearer", "Bearer ", f"Basic {SHOWN}", SHOWN])
+def test_who_says_no_bearer_is_told_the_form_and_not_what_was_sent(guard: Guard, given: str) -> None:
+    with pytest.raises(
+        UnauthenticatedError, match=r"does not say 'Bearer KEY'.*send 'Authorization: Bearer KEY'"
+    ) as told:
+        asked(guard, {**HERE, "authorization": given})
+    assert SHOWN not in str(told.value)
+
+
 def test_an_empty_token_of_this_machine_opens_nothing(keys: Keys) -> None:
     closed = Guard(keys, local=LOCAL)
     for given in ("Bearer ", "Bearer  ", "Bearer local_"):

@@ -19,6 +19,7 @@ from offprompt.records.holder import Holder
 
 TIMEOUT_S = 60.0
 NO_SCOPE = "no scope:"
+NEEDS_STORE = "this works on the store itself, and {} is a server; run it where the store is, with its URL"
 
 
 class ClientCalls:
@@ -60,9 +61,15 @@ class ClientCalls:
 
         Raises   UnsupportedError: what needs the store itself runs where the store is.
         """
-        raise UnsupportedError(
-            f"this works on the store itself, and {self.url} is a server; run it where the store is, with its URL"
-        )
+        raise UnsupportedError(NEEDS_STORE.format(self.url))
+
+    @property
+    def keys(self) -> NoReturn:
+        """Nothing here.
+
+        Raises   UnsupportedError: keys are made where the store is, or by the server's routes for admins.
+        """
+        raise UnsupportedError(f"{NEEDS_STORE.format(self.url)}, or ask the server's /v1/keys as an admin")
 
     @asked
     def alias(self, old: str, new: str, *, app: str | None = None, preview: bool = False) -> Asking[Joined]:

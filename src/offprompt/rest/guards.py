@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from offprompt.errors import ForbiddenError, UnauthenticatedError, UsageError
 from offprompt.records import ROLES, Identity
 from offprompt.rest.endpoint import Headers
-from offprompt.service.keys import UNKNOWN, Keys
+from offprompt.service.keys import Keys
 from offprompt.service.quotas import Quotas
 
 Deferred: TypeAlias = Callable[[], Identity]
@@ -24,10 +24,12 @@ SCHEMES: Final = ("bearer", "token")
 
 _HOST: Final = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:@/?#\s]+?)\.?)(?::([0-9]{1,5}))?", re.IGNORECASE)
 
-NO_KEY: Final = (
-    "no key: send 'Authorization: Bearer KEY'. On the machine of the server that is the token whose file `offprompt "
-    "serve` names, elsewhere a key that `offprompt key create` makes"
+SEND_KEY: Final = (
+    "send 'Authorization: Bearer KEY'. On the machine of the server that is the token whose file it names when it "
+    "starts, elsewhere a key that `offprompt key create` makes in its store"
 )
+NO_KEY: Final = f"no key: {SEND_KEY}"
+NO_BEARER: Final = f"the header Authorization does not say 'Bearer KEY': {SEND_KEY}"
 
 
 class Identify(Protocol):
@@ -107,7 +109,7 @@ def token_of(headers: Headers) -> str:
         raise UnauthenticatedError(NO_KEY)
     scheme, _, token = given.partition(" ")
     if scheme.lower() not in SCHEMES or not token.strip():
-        raise UnauthenticatedError(UNKNOWN)
+        raise UnauthenticatedError(NO_BEARER)
     return token.strip()
 
 

@@ -39,6 +39,10 @@ OTHER_FILES: Final = 256
 CLOSING_S: Final = 2
 LATE_S: Final = 5.0
 """Seconds beyond its limit, and what closes the store, after which a process that was told to stop is ended."""
+NO_HTTP: Final = (
+    "this is no HTTP/1.1 request; send one, and what its address holds beyond ASCII percent-encoded: "
+    "城市 is %E5%9F%8E%E5%B8%82"
+)
 NOT_ENDED: Final = 1
 BACKLOG: Final = 1024
 FORCED: Final = 128
@@ -149,7 +153,7 @@ class Connection(HttpToolsProtocol):
     _spilled = 0
     _in_head = False
     _slow: asyncio.TimerHandle | None = None
-    _refusal = (400, "this is no HTTP/1.1 request; send one")
+    _refusal = (400, NO_HTTP)
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """A client is there."""

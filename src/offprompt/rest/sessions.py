@@ -12,6 +12,7 @@ from offprompt.errors import NotFoundError, UsageError
 from offprompt.records import MEMORY_ACTIONS, JournalEntry, LedgerEntry, SessionRecord, as_dict, as_list
 from offprompt.rest.cursors import page_of
 from offprompt.rest.endpoint import Call, Endpoint, Example, Lines, LinesOf, Method, Pieces
+from offprompt.rest.misfits import misfit
 from offprompt.rest.problems import RequestError
 from offprompt.rest.session_shapes import (
     Absorb,
@@ -109,7 +110,9 @@ def absorb_stream(call: Call) -> Lines:
     try:
         given = msgspec.json.decode(next(lines, b""), type=Opened)
     except msgspec.ValidationError as exc:
-        raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, f"the first line does not fit: {exc}") from exc
+        raise RequestError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, f"the first line does not fit: {misfit(Opened, exc)}"
+        ) from exc
     except msgspec.DecodeError as exc:
         raise RequestError(HTTPStatus.BAD_REQUEST, FIRST_LINE) from exc
     return Lines(pieces_of(opened(call, given), lines), is_live=True)

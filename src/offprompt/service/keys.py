@@ -25,8 +25,8 @@ CACHE_S: Final = 5.0
 
 CACHED: Final = 4096
 UNKNOWN: Final = (
-    "the key is not valid: it was never made, has been revoked or rotated, or has expired; make one with "
-    "`offprompt key create` and send it as 'Authorization: Bearer op_…'"
+    "the key is not valid: it was never made in this store, has been revoked or rotated, or has expired; make "
+    "one there with `offprompt key create` (--url as the server's) and send it as 'Authorization: Bearer op_…'"
 )
 
 Index: TypeAlias = dict[str, list[str]]
