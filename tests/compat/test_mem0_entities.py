@@ -170,8 +170,10 @@ def test_an_export_is_made_of_what_is_there_when_it_is_asked_for(asking: Callabl
     assert making.exported(ExportWanted(memory_export_id=made["id"]))["memories"] == []
     with pytest.raises(NotFoundError):
         making.exported(ExportWanted(memory_export_id="none"))
-    with pytest.raises(ForbiddenError):
+    with pytest.raises(NotFoundError):
         Making(asking("admin", users=("bob",))).exported(ExportWanted(memory_export_id=made["id"]))
+    with pytest.raises(ForbiddenError):
+        Making(asking("admin", users=("bob",))).exported(ExportWanted(user_id="alice"))
     for wrong in (Export(schema="{", filters={"user_id": "a"}), Export(schema={}), Export(filters={"x": 1})):
         with pytest.raises(UsageError):
             making.export(wrong)

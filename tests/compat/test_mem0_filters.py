@@ -10,6 +10,7 @@ import pytest
 from offprompt.compat.mem0.filters import MAX_BRANCHES, compile_tree, expiry_of
 from offprompt.compat.mem0.marks import MARKS
 from offprompt.errors import UsageError
+from offprompt.recall.filters import MAX_PARTS
 from offprompt.records import Memory, Scope
 
 AT = 1_780_000_000.0
@@ -41,6 +42,9 @@ def memory(text: str = "likes tea", *, user: str | None = "alice", run: str = ""
         ({"user_id": "alice", "text": {"icontains": "TEA"}}, True),
         ({"user_id": "alice", "keywords": "TEA"}, True),
         ({"user_id": "alice", "keywords": {"contains": "TEA"}}, False),
+        ({"user_id": "alice", "keywords": ["茶", "TEA"]}, True),
+        ({"user_id": "alice", "keywords": ["茶"]}, False),
+        ({"user_id": "alice", "agent_id": {"exists": False}}, True),
         ({"user_id": "alice", "memory_ids": ["m_1", "m_2"]}, True),
         ({"user_id": "alice", "created_at": {"gte": "2026-05-28", "lte": "2026-05-29"}}, True),
         ({"user_id": "alice", "created_at": {"lt": "2026-05-28"}}, False),
@@ -124,6 +128,18 @@ def test_wide_trees_of_two_sides_keep_the_narrower_side() -> None:
         ({"user_id": "a", "n": {"like": 1}}, "'like' is no operator"),
         ({"user_id": "a", "metadata": "x"}, "filters.metadata is a str"),
         ({"user_id": "a", "expiration_date": "soon"}, "YYYY-MM-DD"),
+        ({"user_id": {"in": ["alice", 7]}}, "filters.user_id.in[1] is a int"),
+        ({"user_id": {"eq": 7}}, "filters.user_id.eq is a int"),
+        ({"user_id": {"eq": ["alice"]}}, "filters.user_id.eq is a list"),
+        ({"user_id": {"in": "alice"}}, "filters.user_id.in is a str"),
+        ({"OR": [{"user_id": "小"}, {"run_id": {}}]}, "filters.OR[1].run_id is an empty object"),
+        ({"OR": [{"user_id": "小"}, {"user_id": "a", "数": {"in": 5}}]}, "filters.OR[1].数.in is a int"),
+        ({"user_id": "a", "metadata": {"n": {}}}, "filters.metadata.n is an empty object"),
+        ({"user_id": "a", "created_at": "昨天"}, "filters.created_at is '昨天'"),
+        ({"user_id": "a", "expiration_date": "*"}, "YYYY-MM-DD"),
+        ({"user_id": "a", "keywords": 5}, "filters.keywords is '5'"),
+        ({"user_id": "a", "keywords": []}, "filters.keywords is '[]'"),
+        ({"user_id": "a", "NOT": [{"n": at} for at in range(MAX_PARTS)]}, "ask for them in parts"),
         ({"user_id": {"in": [f"u{at}" for at in range(MAX_BRANCHES + 1)]}}, "ids"),
     ],
     ids=lambda value: str(value)[:40],
@@ -132,6 +148,11 @@ def test_what_is_no_tree_is_refused_with_its_place(tree: object, said: str) -> N
     with pytest.raises(UsageError) as refused:
         compile_tree(tree)
     assert said in str(refused.value)
+
+
+def test_many_branches_of_one_id_are_one_bound() -> None:
+    tree = {"OR": [{"user_id": "alice", "n": at} for at in range(MAX_BRANCHES + 100)]}
+    assert compile_tree(tree).bounds == ({"user_id": "alice"},)
 
 
 def test_a_tree_of_any_depth_ends() -> None:

@@ -14,9 +14,10 @@ import offprompt
 from offprompt.compat.mem0.asked import Add, Change, Feedback, Listing, OneChange, OneId, Search, asked
 from offprompt.compat.mem0.entities import Entities
 from offprompt.compat.mem0.reach import Reach
-from offprompt.compat.mem0.records import Records
+from offprompt.compat.mem0.records import MAX_FOLLOWED, Records
 from offprompt.errors import ConflictError, ForbiddenError, NotFoundError, ScopeError, UsageError
 from offprompt.records import Identity
+from offprompt.rest.serving import MAX_TARGET_BYTES
 from offprompt.service.offprompt import Offprompt
 from offprompt.testing.clock import MovedClock
 
@@ -68,9 +69,22 @@ def test_an_add_is_answered_with_an_event_that_can_be_followed(records: Records,
     assert event["results"][0]["data"] == {"memory": "I play the cello"}
     assert records.event(done["event_id"][:-2] + "xx") is None
     assert Records(asking(app="other")).event(done["event_id"]) is None
-    bob = Records(asking("read", users=("bob",))).event(done["event_id"])
-    assert bob is not None
-    assert bob["results"] == []
+    assert (event["memories"], len(event["results"])) == (1, 1)
+    gone = records.delete_all({"user_id": "alice"})["event_id"]
+    for one in (done["event_id"], gone):
+        assert Records(asking("read")).event(one) is not None
+        assert Records(asking("read", users=("bob",))).event(one) is None
+        assert Records(asking("read", agents=("bot",))).event(one) is None
+
+
+def test_an_event_of_many_memories_stands_in_an_address(records: Records) -> None:
+    lines = [{"role": "user", "content": f"第 {at} 行"} for at in range(MAX_FOLLOWED + 50)]
+    done = records.add(Add(messages=lines, user_id="alice", infer=False))
+    assert len(f"/v1/event/{done['event_id']}/") < MAX_TARGET_BYTES
+    event = records.event(done["event_id"])
+    assert event is not None
+    assert (event["memories"], len(event["results"])) == (len(lines), MAX_FOLLOWED)
+    assert [one["id"] for one in event["results"]] == [one["id"] for one in done["results"]][:MAX_FOLLOWED]
 
 
 def test_ids_of_an_add_may_stand_beside_the_filters_or_in_them(records: Records) -> None:

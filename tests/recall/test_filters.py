@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from offprompt.errors import UsageError
-from offprompt.recall.filters import MAX_DEPTH, OPERATORS, compile_filter
+from offprompt.recall.filters import MAX_DEPTH, MAX_PARTS, OPERATORS, compile_filter
 from offprompt.records import Memory, Scope
 
 MEMORY = Memory(
@@ -105,6 +105,24 @@ def test_a_filter_may_not_be_nested_without_end() -> None:
         given = {"NOT": given}
     with pytest.raises(UsageError, match="write it flatter"):
         compile_filter(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {f"n{at}": at for at in range(MAX_PARTS + 1)},
+        {"n": {"nin": list(range(MAX_PARTS))}},
+        {"NOT": [{"话题": at} for at in range(MAX_PARTS // 2 + 1)]},
+    ],
+    ids=["members", "values", "branches"],
+)
+def test_a_filter_has_an_end_in_width_too(given: Any) -> None:
+    with pytest.raises(UsageError, match="ask for them in parts"):
+        compile_filter(given)
+
+
+def test_a_filter_of_many_values_passes_what_it_names() -> None:
+    assert compile_filter({"subject": {"nin": [f"s{at}" for at in range(MAX_PARTS - 2)]}})(MEMORY)
 
 
 def test_every_operator_is_tried_above() -> None:

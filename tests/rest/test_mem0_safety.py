@@ -199,6 +199,53 @@ def test_another_user_s_memory_answers_as_one_that_never_was(client: Clients, se
     assert client().get(name)["memory"] == "secret tea"
 
 
+def test_ids_of_another_user_s_events_exports_and_jobs_are_as_if_none_had_issued_them(
+    client: Clients, server: Running, user: str
+) -> None:
+    own = client("admin")
+    added = own.add("她喜欢喝绿茶", user_id=user, infer=False)["event_id"]
+    deleted = own.delete_all(user_id=user, agent_id="bot")["event_id"]
+    made = own.create_memory_export(schema={}, filters={"user_id": user})["id"]
+    job = own.generate_profile(user, idempotency_key=f"job of {user}")["job_id"]
+    other = client("admin", users=("someone else",)).client.headers
+    cases: list[tuple[str, str, Any, str]] = [
+        ("GET", "/v1/event/{}/", None, added),
+        ("GET", "/v1/event/{}/", None, deleted),
+        ("POST", "/v1/exports/get/", "memory_export_id", made),
+        ("GET", "/v2/profiles/jobs/{}/", None, job),
+    ]
+    for method, path, member, one in cases:
+
+        def answer(token: str, headers: Any, line: tuple[str, str, Any] = (method, path, member)) -> httpx.Response:
+            body = None if line[2] is None else {line[2]: token}
+            return server.http.request(line[0], line[1].format(token), headers=headers, json=body)
+
+        forged = one[:-4] + ("AAAA" if one[-4:] != "AAAA" else "BBBB")
+        assert answer(one, own.client.headers).status_code == 200, path
+        theirs, none = answer(one, other), answer(forged, other)
+        assert (theirs.status_code, theirs.content) == (404, none.content.replace(forged.encode(), one.encode())), path
+
+
+@pytest.mark.parametrize(
+    "filters",
+    ["{{'user_id': '{}', 'n': {{1, 2}}}}", "{{'user_id': '{}', 'n': ...}}", "{{'user_id': '{}', 'n': 1e999}}", "((("],
+    ids=["a set", "an ellipsis", "no number", "no dict"],
+)
+def test_filters_in_an_address_are_json_or_what_could_be(client: Clients, mem0: Any, user: str, filters: str) -> None:
+    own = client()
+    own.add("茶", user_id=user, infer=False)
+    with pytest.raises(mem0.exceptions.ValidationError, match="filters in the address are no object"):
+        own.delete_all(filters=filters.format(user))
+    assert own.get_all(filters={"user_id": user})["count"] == 1
+
+
+def test_a_tree_of_a_hundred_thousand_parts_is_refused(client: Clients, mem0: Any, user: str) -> None:
+    filters = {"user_id": user, "NOT": [{"n": at} for at in range(100_000)]}
+    for call in (lambda: client().get_all(filters=filters), lambda: client().search("茶", filters=filters)):
+        with pytest.raises(mem0.exceptions.ValidationError, match="ask for them in parts"):
+            call()
+
+
 def test_a_key_of_one_user_cannot_name_another(client: Clients, mem0: Any, user: str) -> None:
     own = client(users=(user,))
     own.add("tea", user_id=user, agent_id="bot", infer=False)

@@ -11,6 +11,7 @@ Fields     kind, role, speaker, session, order, subject, attribute, source, trus
 Missing    a member that is not there fits `ne`, `nin` and `exists: false` only.
 Types      numbers compare with numbers, texts with texts; else nothing fits but `ne` and `nin`. Times (`…_at`) may be
            given as seconds or as ISO 8601 text, UTC unless it says otherwise.
+Size       at most MAX_PARTS members and values in the whole of a filter: each is asked of each memory.
 """
 
 from __future__ import annotations
@@ -43,16 +44,53 @@ FIELDS: Final = frozenset(item.name for item in fields(Memory)) - {
     "state",
 }
 MAX_DEPTH: Final = 20
+MAX_PARTS: Final = 1000
 
-_MISSING: Final = object()
+MISSING: Final = object()
+"""What a member holds that is not there."""
 
 
 def compile_filter(given: object) -> Fits:
     """A function that tells whether a memory passes the filter; None passes all.
 
-    Raises   UsageError for an unknown operator, a wrong shape or too deep nesting: which, where, what would fit.
+    Raises   UsageError for an unknown operator, a wrong shape, too deep nesting or too many parts: which, where, what
+             would fit.
     """
+    check_size(given)
     return _all_pass if given is None else _compiled(given, "filters", 0)
+
+
+def check_size(given: object) -> None:
+    """Raises UsageError for a filter of more than MAX_PARTS members and values: what it costs grows with each."""
+    parts, waiting = 0, [given]
+    while waiting and parts <= MAX_PARTS:
+        one = waiting.pop()
+        members, listed = as_dict(one), as_list(one)
+        inner: Sequence[Any] = list(members.values()) if members is not None else listed or ()
+        parts += len(inner)
+        waiting += inner[: MAX_PARTS + 1]
+    if parts > MAX_PARTS:
+        raise UsageError(f"filters have more than {MAX_PARTS:,} members and values; ask for them in parts")
+
+
+def compile_test(name: str, value: object, where: str) -> Callable[[Any], bool]:
+    """A function that tells whether what the member of that name holds passes: a value, or an object of operators.
+
+    where    the member's place, as errors name it. Raises UsageError.
+    """
+    tests = as_dict(value)
+    if tests is None:
+        tests = {"eq": value}
+    elif not tests:
+        raise UsageError(f"{where} is an empty object; name an operator: {', '.join(OPERATORS)}")
+    checks = [_check(operator, wanted, name, where) for operator, wanted in tests.items()]
+    return lambda found: all(check(found) for check in checks)
+
+
+def compile_member(name: str, value: object, where: str) -> Fits:
+    """A function that tells whether a memory's member of that name passes; see `compile_test`."""
+    found, passes = _finder(name), compile_test(name, value, where)
+    return lambda memory: passes(found(memory))
 
 
 def _all_pass(memory: Memory) -> bool:  # noqa: ARG001 - a filter like the others
@@ -85,14 +123,7 @@ def _member(name: str, value: object, where: str, depth: int) -> Fits:
         return lambda memory: joined(part(memory) for part in parts)
     if name.lower() in ("and", "or", "not") or name.startswith("$"):
         raise UsageError(f"{here}: {name!r} is no operator; the ones that join filters are AND, OR, NOT")
-    found = _finder(name)
-    tests = as_dict(value)
-    if tests is None:
-        tests = {"eq": value}
-    elif not tests:
-        raise UsageError(f"{here} is an empty object; name an operator: {', '.join(OPERATORS)}")
-    checks = [_check(operator, wanted, name, here) for operator, wanted in tests.items()]
-    return lambda memory: all(check(found(memory)) for check in checks)
+    return compile_member(name, value, here)
 
 
 def _finder(name: str) -> Callable[[Memory], Any]:
@@ -108,7 +139,7 @@ def _finder(name: str) -> Callable[[Memory], Any]:
             return memory.metadata[".".join(path)]
         value: Any = memory.metadata
         for step in path:
-            value = value.get(step, _MISSING) if isinstance(value, Mapping) else _MISSING  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            value = value.get(step, MISSING) if isinstance(value, Mapping) else MISSING  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         return cast("Any", value)
 
     return found
@@ -116,7 +147,7 @@ def _finder(name: str) -> Callable[[Memory], Any]:
 
 def _own(memory: Memory, name: str) -> Any:
     value = memory.happened_at if name == "event_at" else getattr(memory, name)
-    return _MISSING if value is None else list(value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return MISSING if value is None else list(value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _check(operator: str, wanted: object, name: str, where: str) -> Callable[[Any], bool]:
@@ -132,7 +163,7 @@ def _check(operator: str, wanted: object, name: str, where: str) -> Callable[[An
     if operator == "exists":
         if not isinstance(wanted, bool):
             raise UsageError(f"{where}.exists is {wanted!r}; give true or false")
-        return lambda value: (value is not _MISSING) == wanted
+        return lambda value: (value is not MISSING) == wanted
     value = _timed(name, wanted, where)
     if operator in ("contains", "icontains"):
         return _holds(value, fold=operator == "icontains")
@@ -181,7 +212,7 @@ def _same(found: Any, wanted: object) -> bool:
     items: Sequence[Any] | None = as_list(found)
     if items is not None and as_list(wanted) is None:
         return any(_same(item, wanted) for item in items)
-    return found is not _MISSING and found == wanted
+    return found is not MISSING and found == wanted
 
 
 def _timed(name: str, wanted: object, where: str) -> object:

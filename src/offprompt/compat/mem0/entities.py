@@ -149,8 +149,7 @@ class Entities:
             users = [one["name"] for one in self.listed("user")["results"]][: limit or SAMPLE]
         else:
             raise UsageError(f"operation={operation[:40]!r}: it is 'trigger' or 'sample'")
-        parts = self._reach.memory.parts
-        job = tokens.issue(parts.sessions, self._reach.identity.app, JOB, {"users": users, "operation": operation})
+        job = tokens.issue(self._reach, JOB, {"users": users, "operation": operation})
         more = {"sampled": len(users), "entity_ids": users} if operation == "sample" else {}
         return {
             "job_id": job,
@@ -169,7 +168,7 @@ class Entities:
 
         Raises   NotFoundError for an id that was not issued here; ForbiddenError.
         """
-        found = tokens.read(self._reach.memory.parts.sessions, self._reach.identity.app, JOB, job_id)
+        found = tokens.read(self._reach, JOB, job_id)
         if found is None:
             raise NotFoundError(f"no job {job_id[:40]!r} here; generate_profile and sample_profiles begin one")
         users: list[str] = found["users"]

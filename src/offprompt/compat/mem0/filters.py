@@ -7,7 +7,8 @@ Ids        user_id, agent_id, run_id (a session), and app_id, which is an attrib
            name one of them with a value, `eq` or `in`: else it would find everybody's memories, and is refused.
 Literal    `*` is a star and nothing else, in ids too.
 Names      created_at, updated_at, timestamp, expiration_date, text, memory, categories, keywords, memory_ids,
-           metadata; each other one is a member of the metadata. Operators: those of `offprompt.recall.filters`.
+           metadata; each other one is a member of the metadata. Operators, and how large a tree may be: as in
+           `offprompt.recall.filters`.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from offprompt.compat.mem0.marks import created_at, run_of
+from offprompt.compat.mem0.marks import created_at, marks_of, run_of
 from offprompt.errors import UsageError
-from offprompt.recall.filters import Fits, compile_filter
-from offprompt.records import Memory, Scope, as_dict, as_list
+from offprompt.recall.filters import MISSING, Fits, check_size, compile_filter, compile_member, compile_test
+from offprompt.records import Memory, as_dict, as_list
 from offprompt.records.slot import fold_name
-from offprompt.service.peers import MARKS, expiry_of
+from offprompt.service.peers import expiry_of
 
 IDS: Final = ("user_id", "agent_id", "run_id", "app_id")
 MAX_DEPTH: Final = 20
@@ -38,14 +39,13 @@ _RENAMED: Final = {
     "timestamp": "event_at",
     "expiration_date": "expires_at",
     "memory_ids": "memory_id",
-    "app_id": f"metadata.{MARKS}.app_id",
 }
 _ID_OF: Final[Mapping[str, Callable[[Memory], str | None]]] = {
     "user_id": lambda memory: memory.scope.user,
     "agent_id": lambda memory: memory.scope.agent,
     "run_id": run_of,
+    "app_id": lambda memory: marks_of(memory).get("app_id"),
 }
-_NOBODY: Final = Scope(shared=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,8 @@ def compile_tree(given: object, *, as_stored: Callable[[str, str], str] = _as_gi
     """The tree, compiled.
 
     as_stored  an id as the store has it, of its kind, such as `user_id`, and its text.
-    Raises   UsageError for a branch without an id, unknown operators, a wrong shape: which part, and what would fit.
+    Raises   UsageError for a branch without an id, unknown operators, a wrong shape, too much of it: which part, and
+             what would fit.
     """
     tree = as_dict(given)
     if not tree:
@@ -87,6 +88,7 @@ def compile_tree(given: object, *, as_stored: Callable[[str, str], str] = _as_gi
             "filters: none were given, which would be everybody's memories; name an id, such as "
             "filters={'user_id': 'alice'}"
         )
+    check_size(tree)
     node = _Compiler(as_stored).of(tree, "filters", 0)
     if node.bounds is None:
         raise UsageError(
@@ -117,21 +119,22 @@ class _Compiler:
             members = as_dict(value)
             if members is None:
                 raise UsageError(f"{here} is a {type(value).__name__}; give an object such as {{'topic': 'travel'}}")
-            return _Node(compile_filter({f"metadata.{each}": test for each, test in members.items()}))
+            return _all(
+                [_Node(compile_member(f"metadata.{each}", test, f"{here}.{each}")) for each, test in members.items()]
+            )
         if name in ("keywords", "keywords_search"):
-            tests = as_dict(value)
-            return _Node(compile_filter({"text": tests or {"icontains": value}}))
+            return _Node(_words(value, here))
         if name.lower() in ("and", "or", "not") or name.startswith("$"):
             compile_filter({name: value})  # says what joins filters
         if name == "created_at":
-            test = compile_filter({name: value})
-            return _Node(lambda memory: test(_bare(created_at=created_at(memory))))
+            test = compile_test(name, value, here)
+            return _Node(lambda memory: test(created_at(memory)))
         if name == "memory_ids" and as_list(value) is not None:
             value = {"in": value}
         if name == "categories":
             value = _folded(value)
         own = _RENAMED.get(name, f"metadata.{name}")
-        return _Node(compile_filter({own: _timed(name, value)}))
+        return _Node(compile_member(own, _timed(name, value), here))
 
     def _joined(self, name: str, value: object, here: str, depth: int) -> _Node:
         listed = as_list(value)
@@ -158,28 +161,29 @@ class _Compiler:
         tests = as_dict(value)
         if tests is None and not isinstance(value, str):
             raise UsageError(f"{here} is a {type(value).__name__}; give an id as text, or {{'in': ['alice', 'bob']}}")
-        tests = {op: self._stored(name, each) for op, each in ({"eq": value} if tests is None else tests).items()}
-        given = tests.get("eq", tests.get("in"))
-        named = [one for one in as_list(given) or [given] if isinstance(one, str)]
-        bounds = _few([{name: one} for one in dict.fromkeys(named)], here) if named else None
-        if name == "app_id":
-            return _Node(compile_filter({_RENAMED[name]: tests}), bounds)
-        found = _ID_OF[name]
-        # The operators are those of every other text: they are asked of a memory that has the id as a member.
-        passes = compile_filter({"metadata.id": tests})
+        given = {"eq": value} if tests is None else tests
+        tests = {op: self._stored(name, each, f"{here}.{op}") for op, each in given.items()}
+        passes, found = compile_test(name, tests, here), _ID_OF[name]
+        bound = tests.get("eq", tests.get("in"))
+        named = [bound] if isinstance(bound, str) else as_list(bound) or []
+        bounds = _few([{name: one} for one in named], here) if named else None
 
         def fits(memory: Memory) -> bool:
             own = found(memory)
-            return passes(_bare(id=own) if own is not None else _bare())
+            return passes(MISSING if own is None else own)
 
-        return _Node(fits, bounds, plain=list(tests) in (["eq"], ["in"]) and name != "run_id")
+        return _Node(fits, bounds, plain=list(tests) in (["eq"], ["in"]) and name in ("user_id", "agent_id"))
 
-    def _stored(self, name: str, value: object) -> object:
-        """An id, or a list of some, as the store has it."""
-        listed = as_list(value)
+    def _stored(self, name: str, value: object, here: str) -> object:
+        """An id, or for `in` and `nin` a list of some, as the store has it."""
+        listed = as_list(value) if here.endswith((".in", ".nin")) else None
         if listed is not None:
-            return [self._stored(name, each) for each in listed]
-        return self.as_stored(name, value) if isinstance(value, str) and name != "app_id" else value
+            return [self._stored(name, each, f"{here}[{at}]") for at, each in enumerate(listed)]
+        if isinstance(value, str):
+            return self.as_stored(name, value) if name != "app_id" else value
+        if here.endswith(".exists") and isinstance(value, bool):
+            return value
+        raise UsageError(f"{here} is a {type(value).__name__}; an id is text, such as {{'{name}': 'alice'}}")
 
 
 def _all(nodes: list[_Node]) -> _Node:
@@ -210,15 +214,23 @@ def _agree(one: Bound, other: Bound) -> bool:
     return all(other.get(kind, value) == value for kind, value in one.items())
 
 
-def _few(bounds: Sequence[Bound], where: str) -> tuple[Bound, ...]:
+def _few(given: Sequence[Bound], where: str) -> tuple[Bound, ...]:
+    """Bounds, each once."""
+    bounds = {tuple(sorted(one.items())): one for one in given}
     if len(bounds) > MAX_BRANCHES:
         raise UsageError(f"{where} names {len(bounds)} ids, and {MAX_BRANCHES} are the most; ask for them in parts")
-    return tuple(bounds)
+    return tuple(bounds.values())
 
 
-def _bare(*, created_at: float = 0.0, **members: str) -> Memory:
-    """A memory that has these members, and that time: what a filter of them is asked of."""
-    return Memory("", _NOBODY, "fact", "", created_at=created_at, metadata=members)
+def _words(value: object, here: str) -> Fits:
+    """Any of the words stands in the text, in small letters or large; or operators over the text."""
+    if as_dict(value) is not None:
+        return compile_member("text", value, here)
+    words = [value] if isinstance(value, str) else as_list(value)
+    if not words or not all(isinstance(word, str) for word in words):
+        raise UsageError(f"{here} is {str(value)[:40]!r}; give a text, or a list of some: any of them may stand there")
+    parts = [compile_member("text", {"icontains": word}, here) for word in words]
+    return lambda memory: any(part(memory) for part in parts)
 
 
 def _folded(value: object) -> object:
@@ -240,4 +252,4 @@ def _timed(name: str, value: object) -> object:
 
 
 def _over(value: object) -> object:
-    return expiry_of(value) if isinstance(value, str) and value != "*" else value
+    return expiry_of(value) if isinstance(value, str) else value

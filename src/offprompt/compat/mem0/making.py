@@ -49,11 +49,10 @@ class Making:
                 raise UsageError("schema is a text that is no JSON object; give a JSON schema")
         filters = _filters(given)
         self._reach.roots(self._reach.wanted(filters).bounds)
-        parts = self._reach.memory.parts
         what = {"filters": filters, "schema": schema}
         return {
             "message": "the export is made when it is asked for",
-            "id": tokens.issue(parts.sessions, self._reach.identity.app, EXPORT, what),
+            "id": tokens.issue(self._reach, EXPORT, what),
         }
 
     def exported(self, given: ExportWanted) -> dict[str, Any]:
@@ -63,8 +62,7 @@ class Making:
         """
         what: Mapping[str, Any] | None = {"filters": _filters(given), "schema": None}
         if given.memory_export_id is not None:
-            store, app = self._reach.memory.parts.sessions, self._reach.identity.app
-            what = tokens.read(store, app, EXPORT, given.memory_export_id)
+            what = tokens.read(self._reach, EXPORT, given.memory_export_id)
             if what is None:
                 raise NotFoundError(f"no export {given.memory_export_id[:40]!r} here; create_memory_export makes one")
         rows = self._rows(what["filters"])

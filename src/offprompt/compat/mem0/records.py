@@ -24,6 +24,8 @@ from offprompt.service.peers import MARKS, expiry_of, with_marks
 PAGE_SIZE: Final = 100
 MAX_BATCH: Final = 1000
 EVENT: Final = "event"
+MAX_FOLLOWED: Final = 150
+"""Ids of memories in the id of an event, which stands in an address."""
 NOT_READ: Final = "infer=false"
 
 
@@ -235,9 +237,11 @@ class Records:
         return {"id": memory.memory_id, **said}
 
     def event(self, event_id: str) -> dict[str, Any] | None:
-        """What became of an `add` or a `delete_all`, with what is there of it now; None if there was none such."""
-        parts = self.reach.memory.parts
-        found = tokens.read(parts.sessions, self.reach.identity.app, EVENT, event_id)
+        """What became of an `add` or a `delete_all`, with what is there of it now; None if there was none such.
+
+        results  of an `add` that made more than MAX_FOLLOWED memories: of its first ones; `memories` says how many.
+        """
+        found = tokens.read(self.reach, EVENT, event_id)
         if found is None:
             return None
         memories = [one for one in self.reach.memories.get_many(found["ids"]) if self.reach.allows(one.scope)]
@@ -248,14 +252,15 @@ class Records:
             "results": [
                 {"id": one.memory_id, "data": {"memory": one.text}, "event": found["type"]} for one in memories
             ],
+            "memories": found["memories"],
             "deleted": found["deleted"],
             "created_at": views.iso(found["at"]),
         }
 
     def _event(self, kind: str, *, ids: Sequence[str] = (), deleted: int = 0) -> str:
-        parts = self.reach.memory.parts
-        what = {"type": kind, "at": parts.clock.now(), "ids": list(ids), "deleted": deleted}
-        return tokens.issue(parts.sessions, self.reach.identity.app, EVENT, what)
+        at = self.reach.memory.parts.clock.now()
+        what = {"type": kind, "at": at, "ids": ids[:MAX_FOLLOWED], "memories": len(ids), "deleted": deleted}
+        return tokens.issue(self.reach, EVENT, what)
 
 
 def _messages(given: object) -> list[Any]:

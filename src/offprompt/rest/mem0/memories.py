@@ -74,7 +74,10 @@ def delete_all(call: Call) -> Found:
 
 
 def _filters(text: str) -> dict[str, Any]:
-    """Filters out of an address: JSON, or the text of a dict as Python writes it, which is what their client sends."""
+    """Filters out of an address: JSON, or the text of a dict as Python writes it, which is what their client sends.
+
+    Raises   UsageError for what is neither, and for a dict of what JSON has not.
+    """
     found = None
     if len(text) <= MAX_FILTERS:
         try:
@@ -88,7 +91,7 @@ def _filters(text: str) -> dict[str, Any]:
 
 def _literal(text: str) -> dict[str, Any] | None:
     try:
-        return as_dict(ast.literal_eval(text))
+        return as_dict(json.loads(json.dumps(ast.literal_eval(text), allow_nan=False)))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
 
