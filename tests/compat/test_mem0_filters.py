@@ -14,6 +14,7 @@ from offprompt.recall.filters import MAX_PARTS
 from offprompt.records import Memory, Scope
 
 AT = 1_780_000_000.0
+NOTHING: dict[str, Any] = {}
 
 
 def memory(text: str = "likes tea", *, user: str | None = "alice", run: str = "", **more: Any) -> Memory:
@@ -132,9 +133,9 @@ def test_wide_trees_of_two_sides_keep_the_narrower_side() -> None:
         ({"user_id": {"eq": 7}}, "filters.user_id.eq is a int"),
         ({"user_id": {"eq": ["alice"]}}, "filters.user_id.eq is a list"),
         ({"user_id": {"in": "alice"}}, "filters.user_id.in is a str"),
-        ({"OR": [{"user_id": "小"}, {"run_id": {}}]}, "filters.OR[1].run_id is an empty object"),
+        ({"OR": [{"user_id": "小"}, {"run_id": NOTHING}]}, "filters.OR[1].run_id is an empty object"),
         ({"OR": [{"user_id": "小"}, {"user_id": "a", "数": {"in": 5}}]}, "filters.OR[1].数.in is a int"),
-        ({"user_id": "a", "metadata": {"n": {}}}, "filters.metadata.n is an empty object"),
+        ({"user_id": "a", "metadata": {"n": NOTHING}}, "filters.metadata.n is an empty object"),
         ({"user_id": "a", "created_at": "昨天"}, "filters.created_at is '昨天'"),
         ({"user_id": "a", "expiration_date": "*"}, "YYYY-MM-DD"),
         ({"user_id": "a", "keywords": 5}, "filters.keywords is '5'"),
