@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,23 @@ def test_what_does_not_fit_is_refused_with_the_way_out(text: str, error: type[Ex
 )
 def test_passwords_are_never_shown(text: str, shown: str) -> None:
     assert masked(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["127.0.0.1:7333", "localhost:7333", "[::1]:7333", "memory.example.com:7333", "localhost:7333/v1"]
+)
+def test_an_address_without_its_scheme_is_no_file(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=rf"write http://{re.escape(text)}, or \./"):
+        offprompt.open(text)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["./localhost:7333", "a:1", "记忆:1", "agent.db"])
+def test_a_file_may_have_a_colon_in_its_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    offprompt.open(name).close()
+    assert (tmp_path / name).is_file()
 
 
 def test_urls_are_shown_as_typed() -> None:

@@ -44,6 +44,11 @@ _SCHEMES: Final = {
     "chroma": "chroma",
     "chroma+https": "chroma",
 }
+_ADDRESS: Final = re.compile(
+    r"(?:localhost|\d+(?:\.\d+){3}|\[[0-9A-Fa-f:]+\]|[\w-]+(?:\.[\w-]+)+):\d{1,5}(?:/.*)?", re.ASCII
+)
+"""A server's host and port, without the scheme that makes a URL of them."""
+
 _ROLE: Final = re.compile(r"(?:^|\s+)([A-Za-z_]+)=")
 
 
@@ -181,6 +186,8 @@ def sqlite_path(where: str) -> Path:
         if where.lower().startswith(("sqlite:", "file:")):
             rest = where.partition(":")[2].lstrip("/") or "agent.db"
             raise UsageError(f"{where!r} is no URL of a store; write sqlite:///{rest}, or the path alone")
+        if _ADDRESS.fullmatch(where):
+            raise UsageError(f"{where!r} is a server's address; write http://{where}, or ./{where} for a file")
         return _path(where, where)
     try:
         parts = urlsplit(where)
