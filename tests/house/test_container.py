@@ -57,6 +57,11 @@ def test_nothing_runs_as_root_nothing_is_open_to_others_and_no_password_is_writt
     assert not re.search(r"(?i)password|secret=|token|key=", DOCKERFILE)
 
 
+def test_the_page_says_that_no_engine_ran_them() -> None:
+    page = " ".join((ROOT / "docs" / "operations.md").read_text(encoding="utf-8").split())
+    assert "no container engine ran them there" in page
+
+
 def test_every_server_of_it_says_whether_it_is_well() -> None:
     assert "HEALTHCHECK" in DOCKERFILE
     assert {name for name, one in SERVICES.items() if "healthcheck" in one} == SERVICES.keys() - {"offprompt"}

@@ -62,6 +62,17 @@ def test_problems_are_told_of_each(document: dict[str, Any]) -> None:
             assert ({"401", "403", "429"} <= own["responses"].keys()) is needs_key
 
 
+@pytest.mark.parametrize("name", list(BY_NAME))
+def test_each_route_shows_an_example_of_all_that_it_must_be_given(document: dict[str, Any], name: str) -> None:
+    endpoint = BY_NAME[name]
+    said = document["paths"][endpoint.path][endpoint.method.lower()]
+    needed = [one for one in said["parameters"] if one.get("required")]
+    assert [one["name"] for one in needed if "example" not in one] == []
+    if endpoint.body is not None:
+        (content,) = said["requestBody"]["content"].values()
+        assert content["example"] == (endpoint.example.content if endpoint.is_stream else endpoint.example.body)
+
+
 def sent(server: Running, endpoint: Endpoint, user: str) -> httpx.Response:
     """The endpoint's example, as it stands in the document, in the scope of a user of its own."""
     example = endpoint.example

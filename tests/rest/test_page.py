@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
+from offprompt.cli.serve import serve
 from offprompt.rest import answering, cursors, dispatch, once, reading, serving, session_streams, sessions
 
 PAGE = " ".join((Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8").split())
@@ -30,6 +32,12 @@ def test_the_page_says_the_limits_of_the_code() -> None:
     assert rows["a connection on which nothing is asked"] == f"{serving.IDLE_S} s"
     assert rows["connections of a process"].startswith(f"{serving.MAX_CONNECTIONS:,}, ")
     assert rows["streams that are read at a time, of a process"] == f"{dispatch.STREAMS}"
+
+
+def test_it_listens_where_the_page_says() -> None:
+    given = inspect.signature(serve).parameters
+    assert f"listening on http://{given['host'].default}:{given['port'].default} try:" in PAGE
+    assert (given["host"].default, given["port"].default) == ("127.0.0.1", 7333)
 
 
 def test_the_page_says_for_how_long_answers_are_kept() -> None:
