@@ -90,6 +90,8 @@ def test_a_deleted_run_takes_what_has_expired_and_is_not_swept(
 def test_an_entity_of_no_type_is_refused(entities: Entities) -> None:
     with pytest.raises(UsageError, match="user, agent, app, run"):
         entities.delete("team", "x")
+    with pytest.raises(UsageError, match="user, agent, app, run"):
+        entities.listed("users")
 
 
 def test_a_profile_is_what_rules_know_of_a_user(asking: Callable[..., Reach], memory: Offprompt) -> None:

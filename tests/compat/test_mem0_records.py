@@ -347,6 +347,50 @@ def test_a_batch_is_done_if_all_of_it_is_there(records: Records) -> None:
         records.batch_delete([])
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"text": " "}, "give some words"),
+        ({"text": "茶" * 20_001}, "20,001 characters"),
+        ({}, "nothing is to be changed"),
+        ({"timestamp": "昨天"}, "timestamp='昨天'"),
+        ({"expiration_date": "soon"}, "YYYY-MM-DD"),
+        ({"metadata": {"mem0": 1}}, "metadata.mem0"),
+    ],
+    ids=lambda value: str(value)[:24],
+)
+def test_a_batch_of_which_one_does_not_fit_changes_none(records: Records, wrong: dict[str, Any], said: str) -> None:
+    one, two = (added(records, text, user_id="alice") for text in ("tea", "茶"))
+    with pytest.raises(UsageError) as refused:
+        records.batch_update([OneChange(memory_id=one, text="x"), OneChange(memory_id=two, **wrong)])
+    assert said in str(refused.value)
+    assert listed(records, {"user_id": "alice"}) == ["tea", "茶"]
+
+
+@pytest.mark.parametrize("said", ["I live in Porto.", "我住在上海。"])
+def test_a_delete_of_what_was_said_counts_the_facts_that_go_with_it(records: Records, said: str) -> None:
+    done = records.add(Add(messages=said, user_id="alice"))["results"]
+    only = {"user_id": "alice", "memory_ids": [done[0]["id"]]}
+    assert records.delete_all(only)["deleted"] == len(done) == 2
+
+
+@pytest.mark.parametrize("query", ["*", "？", "！？…", " * * ", "。"])
+def test_a_question_without_words_finds_nothing(records: Records, query: str) -> None:
+    added(records, "tea 茶 * ？", user_id="alice")
+    answer = records.search(Search(query=query, filters={"user_id": "alice"}, threshold=0.0))
+    assert answer == {"results": [], "warnings": ["the question has no words; get_all lists"]}
+
+
+def test_an_app_id_is_an_id_as_the_others_are(records: Records) -> None:
+    added(records, "cafe", user_id="alice", app_id="cafe\u0301")
+    assert listed(records, {"app_id": "caf\u00e9"}) == ["cafe"]
+    for wrong in ("用" * 86, "a\nb", " "):
+        with pytest.raises(ScopeError, match="app id"):
+            added(records, "x", user_id="alice", app_id=wrong)
+        with pytest.raises(ScopeError, match="app id"):
+            listed(records, {"app_id": wrong})
+
+
 def test_feedback_is_kept_with_the_memory_and_goes_with_it(records: Records) -> None:
     name = added(records, "tea", user_id="alice", app_id="shop", metadata={"a": 1})
     assert records.feedback(Feedback(memory_id=name, feedback="NEGATIVE", feedback_reason="旧的"))["id"] == name
@@ -399,6 +443,13 @@ def test_a_whole_number_may_be_written_with_a_point() -> None:
     assert asked({"query": "x", "top_k": 3.0, "reference_date": 1e300}, Search)[0].top_k == 3
     with pytest.raises(UsageError, match="top_k"):
         asked({"query": "x", "top_k": 3.5}, Search)
+
+
+@pytest.mark.parametrize("categories", [["c"] * 17, [""], ["长" * 65], "drinks"], ids=["17", "empty", "long", "text"])
+def test_categories_are_sixteen_words_at_most(records: Records, categories: object) -> None:
+    with pytest.raises(UsageError, match="categories"):
+        added(records, "tea", user_id="alice", categories=categories)
+    assert added(records, "tea", user_id="alice", categories=[f"类{at}" for at in range(16)])
 
 
 @pytest.mark.parametrize(

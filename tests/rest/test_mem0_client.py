@@ -141,6 +141,12 @@ def test_profiles_and_their_jobs(client: Any, user: str) -> None:
     assert client.update_profile_settings(enabled=True) == settings
 
 
+def test_profiles_are_of_users_only(server: Running, user: str) -> None:
+    job = {"operation": "trigger", "entity_type": "agent", "entity_id": user}
+    answer = server.http.post("/v2/profiles/jobs/", json=job)
+    assert (answer.status_code, "say 'user'" in answer.json()["detail"]) == (400, True)
+
+
 def test_exports_and_summaries(client: Any, user: str) -> None:
     client.add("喝茶", user_id=user, infer=False)
     made = client.create_memory_export(schema={"type": "object"}, filters={"user_id": user})

@@ -26,6 +26,8 @@ UNUSED: Final[Mapping[str, str]] = {
 """What is taken and does nothing, with what does."""
 
 MAX_WHOLE: Final = 2**53
+MAX_CATEGORIES: Final = 16
+Category = Annotated[str, Meta(min_length=1, max_length=64)]
 Id = Annotated[str, Meta(min_length=1)]
 TopK = Annotated[int, Meta(ge=1, le=1000)]
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -48,7 +50,7 @@ class Add(Struct, kw_only=True, frozen=True):
     timestamp: Moment | None = None
     expiration_date: Day | None = None
     immutable: bool | None = None
-    categories: list[str] | None = None
+    categories: Annotated[list[Category], Meta(max_length=MAX_CATEGORIES)] | None = None
 
 
 class Search(Struct, kw_only=True, frozen=True):

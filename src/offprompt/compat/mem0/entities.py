@@ -40,7 +40,12 @@ class Entities:
         self._reach = reach
 
     def listed(self, kind: str | None = None) -> dict[str, Any]:
-        """All of them, or those of one type, by type and name. Cost: O(memories that are reached)."""
+        """All of them, or those of one type, by type and name. Cost: O(memories that are reached).
+
+        Raises   UsageError for another type.
+        """
+        if kind is not None:
+            _check_type(kind)
         seen: dict[tuple[str, str], _Seen] = {}
         for root in self._reach.own_roots():
             for memory in self._reach.listed(root):
@@ -75,8 +80,7 @@ class Entities:
                  app is an attribute: the memories that have it.
         Raises   UsageError for another type; ForbiddenError.
         """
-        if kind not in TYPES:
-            raise UsageError(f"an entity of type {kind!r}; it is {', '.join(TYPES)}")
+        _check_type(kind)
         bound = {f"{kind}_id": name}
         roots = self._reach.roots([bound], "admin")
         gone = {"slots": 0, "memories": 0, "sessions": 0}
@@ -202,6 +206,11 @@ class Entities:
         """Who has slots or sessions, memories or not."""
         found = self._reach.memory.users(app=self._reach.identity.app)
         return [one.scope for one in found if self._reach.allows(one.scope)]
+
+
+def _check_type(kind: str) -> None:
+    if kind not in TYPES:
+        raise UsageError(f"an entity of type {kind[:40]!r}; it is {', '.join(TYPES)}")
 
 
 def _of(memory: Memory) -> list[tuple[str, str]]:

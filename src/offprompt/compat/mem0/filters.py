@@ -180,7 +180,7 @@ class _Compiler:
         if listed is not None:
             return [self._stored(name, each, f"{here}[{at}]") for at, each in enumerate(listed)]
         if isinstance(value, str):
-            return self.as_stored(name, value) if name != "app_id" else value
+            return self.as_stored(name, value)
         if here.endswith(".exists") and isinstance(value, bool):
             return value
         raise UsageError(f"{here} is a {type(value).__name__}; an id is text, such as {{'{name}': 'alice'}}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,6 +27,7 @@ def found_by(reach: Reach, given: Search) -> tuple[list[Hit], list[str]]:
 
     threshold  no hit has a lower score; where it lies below the setting `recall_floor`, so does the evidence asked for.
     Several    branches that name different users or agents are asked one by one, and their hits joined by score.
+    No words   a question of marks alone, such as `*`, finds nothing.
     Raises     UsageError, ForbiddenError.
     """
     if not given.query.strip():
@@ -45,7 +47,10 @@ def found_by(reach: Reach, given: Search) -> tuple[list[Hit], list[str]]:
     )
     hits: list[Hit] = []
     warnings: list[str] = []
-    for root in reach.roots(wanted.bounds):
+    roots = reach.roots(wanted.bounds)
+    if all(unicodedata.category(mark)[0] in "PZC" for mark in given.query):
+        return [], ["the question has no words; get_all lists"]
+    for root in roots:
         found = _asked_in(kit, root, asked, rerank=bool(given.rerank), warnings=warnings)
         hits += found
         if found.degraded and found.degraded not in warnings:

@@ -152,7 +152,7 @@ class Reach:
         return [given] if given is not None or own is None else own
 
     def _as_stored(self, kind: str, value: str) -> str:
-        name = {"user_id": "user", "agent_id": "agent"}.get(kind, "session")
+        name = {"user_id": "user", "agent_id": "agent", "app_id": "app"}.get(kind, "session")
         clean = clean_id(name, value)
         if name != "user":
             return clean

@@ -16,7 +16,8 @@ from offprompt.compat.mem0.marks import checked_metadata, marks_of
 from offprompt.compat.mem0.reach import Reach
 from offprompt.errors import ConflictError, UsageError
 from offprompt.protocols import apply
-from offprompt.records import DEFAULT, MarkExtracted, Memory, MemoryState, Remembered, Role, as_list
+from offprompt.records import DEFAULT, MAX_MEMORY_CHARS, MarkExtracted, Memory, MemoryState, Remembered, Role, as_list
+from offprompt.records.scope import clean_id
 from offprompt.records.values import moment
 from offprompt.service.offprompt import BoundScope
 from offprompt.service.peers import MARKS, expiry_of, with_marks
@@ -47,7 +48,8 @@ class Records:
             if ids[name] not in (None, value):
                 raise UsageError(f"{name} is {ids[name]!r} beside the filters and {value!r} in them; say it once")
             ids[name] = value
-        marks = {"app_id": ids["app_id"], "immutable": given.immutable}
+        app = ids["app_id"]
+        marks = {"app_id": None if app is None else clean_id("app", app), "immutable": given.immutable}
         metadata = with_marks(checked_metadata(given.metadata), marks)
         scope = self.reach.scope(user=ids["user_id"], agent=ids["agent_id"], run=ids["run_id"], role="write")
         models = self.reach.memory.parts.models
@@ -56,7 +58,7 @@ class Records:
             _messages(given.messages),
             metadata=metadata,
             tags=given.categories or (),
-            event_at=given.timestamp,
+            event_at=moment("timestamp", given.timestamp),
             expires_at=expiry_of(given.expiration_date),
             derive="none" if given.infer is False else "model" if reads else "rules",
         )
@@ -157,7 +159,7 @@ class Records:
 
         Raises   NotFoundError; ConflictError for an immutable one; UsageError where nothing is to be changed.
         """
-        changed = self._changed(self._changeable(memory_id), given)
+        changed = self._changed(self._changeable(memory_id), _members(given))
         return {**views.item(changed), **_warned(unused)}
 
     def _changeable(self, memory_id: str) -> Memory:
@@ -166,18 +168,8 @@ class Records:
             raise ConflictError(f"memory {memory.memory_id} was stored as immutable; delete it and add another one")
         return memory
 
-    def _changed(self, memory: Memory, given: Change) -> Memory:
-        expiry = given.expiration_date
-        if given.text is None and given.metadata is None and given.timestamp is None and isinstance(expiry, UnsetType):
-            raise UsageError("nothing is to be changed; give text, metadata, timestamp or expiration_date")
-        return self.reach.memories.update(
-            memory.memory_id,
-            text=given.text,
-            metadata=None if given.metadata is None else checked_metadata(given.metadata),
-            event_at=DEFAULT if given.timestamp is None else given.timestamp,
-            expires_at=DEFAULT if isinstance(expiry, UnsetType) else expiry_of(expiry),
-            actor=self._acting(memory),
-        )
+    def _changed(self, memory: Memory, members: Mapping[str, Any]) -> Memory:
+        return self.reach.memories.update(memory.memory_id, **members, actor=self._acting(memory))
 
     def _acting(self, memory: Memory) -> str:
         return self.reach.identity.acting_for(memory.scope.user)
@@ -214,10 +206,10 @@ class Records:
         return views.changes(memory, self.reach.memories.history(memory.memory_id))
 
     def batch_update(self, given: Sequence[OneChange]) -> dict[str, Any]:
-        """Each changed, in order; none if one of them is not there, or may not be changed."""
+        """Each changed, in order; none if one of them is not there, may not be changed, or does not fit."""
         _check_batch(given)
-        for memory, change in [(self._changeable(one.memory_id), one) for one in given]:
-            self._changed(memory, change)
+        for memory, members in [(self._changeable(one.memory_id), _members(one)) for one in given]:
+            self._changed(memory, members)
         return {"message": f"{len(given)} memories updated", "updated": len(given)}
 
     def batch_delete(self, given: Sequence[OneId]) -> dict[str, Any]:
@@ -269,6 +261,26 @@ def _messages(given: object) -> list[Any]:
         return [{"role": "user", "content": given}]
     listed = as_list(given)
     return [given] if listed is None else listed
+
+
+def _members(given: Change) -> dict[str, Any]:
+    """What is to be changed, checked.
+
+    Raises   UsageError for nothing, and for what does not fit.
+    """
+    expiry, text = given.expiration_date, given.text
+    if text is None and given.metadata is None and given.timestamp is None and isinstance(expiry, UnsetType):
+        raise UsageError("nothing is to be changed; give text, metadata, timestamp or expiration_date")
+    if text is not None and not 0 < len(text.strip()) <= len(text) <= MAX_MEMORY_CHARS:
+        raise UsageError(
+            f"text={text[:20]!r} has {len(text):,} characters; give some words, {MAX_MEMORY_CHARS:,} at most"
+        )
+    return {
+        "text": text,
+        "metadata": None if given.metadata is None else checked_metadata(given.metadata),
+        "event_at": DEFAULT if given.timestamp is None else moment("timestamp", given.timestamp),
+        "expires_at": DEFAULT if isinstance(expiry, UnsetType) else expiry_of(expiry),
+    }
 
 
 def _check_batch(given: Sequence[object]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from offprompt.compat.mem0.asked import Export, ExportWanted, asked
+from offprompt.errors import UsageError
 from offprompt.rest.endpoint import Call, Endpoint, Example
 from offprompt.rest.mem0.shapes import Found, OfKind, body_of, endpoint, reach
 
@@ -69,6 +70,8 @@ def profile(call: Call) -> Found:
 def begin_job(call: Call) -> Found:
     """Done when it begins: rules fill profiles with each message."""
     given = asked(call.body, ProfileJob)[0]
+    if given.entity_type != "user":
+        raise UsageError(f"entity_type={given.entity_type[:40]!r}: profiles are of users; say 'user'")
     return _entities(call).profile_job(given.operation, given.entity_id, given.limit)
 
 
