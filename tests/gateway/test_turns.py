@@ -11,7 +11,7 @@ from tests.service.talk import Wire, call, calls, flat, messages_of
 
 def test_memory_calls_run_inside_and_the_client_sees_one_reply(gateway: NewGateway, wire: Wire, streams: bool) -> None:
     saved = calls(call("mem_write", slot="city", value="Ulm an der Donau"), text="One moment.")
-    running = gateway(*script(wire, saved, "Noted.", "You live there."))
+    running = gateway(*script(wire, saved, "Noted.", "You live there."), head="always")
     with Client(running, wire, streams=streams) as client:
         reply = client.say("I live in Ulm an der Donau")
         assert "mem_write" not in json.dumps(client.messages)

@@ -96,6 +96,12 @@ def gateway(
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(help="The port; 0: any that is free.", min=0, max=65535)] = PORT,
+    head: Annotated[
+        Literal["as-needed", "always"],
+        typer.Option(
+            help="Our tools and instructions: for users with memory and once something leaves the prompt, or always."
+        ),
+    ] = "as-needed",
     trust_users: Annotated[
         bool, typer.Option("--trust-users", help="Without a key, believe whom a request names as its user.")
     ] = False,
@@ -121,7 +127,12 @@ def gateway(
         raise UnsupportedError(LACKING.replace("[serve]", "[gateway]")) from exc
     targets(upstream)
     bound = listen(host, port)
-    options = GatewayOptions(without_scope=without_scope, on_trouble=on_trouble, deadline_s=deadline)
+    options = GatewayOptions(
+        head="always" if head == "always" else "as_needed",
+        without_scope=without_scope,
+        on_trouble=on_trouble,
+        deadline_s=deadline,
+    )
     passing = Passing(call, bound, tuple(upstream), options, trust_users, workers, stop)
     url = url_of(bound)
     if workers == 1:

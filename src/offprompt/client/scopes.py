@@ -14,7 +14,7 @@ from offprompt.errors import NotFoundError, ScopeError, UnsupportedError, UsageE
 from offprompt.records import Event, Recalled, Remembered, Scope
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.records.values import check_unversioned, checked_count, checked_tools
-from offprompt.wire.options import Capture, Derive, HistoryPolicy, SessionOptions
+from offprompt.wire.options import Capture, Derive, HistoryPolicy, Mode, SessionOptions
 from offprompt.wire.shapes import Wire
 
 EVENTS_PAGE = 1000
@@ -94,7 +94,7 @@ class BoundScope(ScopeCalls, Sync):
         tools: list[dict[str, Any]] | None = None,
         context_tokens: int | None = None,
         policy: HistoryPolicy = "auto",
-        mode: Literal["off_prompt", "inline", "auto"] = "off_prompt",
+        mode: Mode = "off_prompt",
         actions: Literal["tools", "text"] = "tools",
         capture: Capture | None = None,
         derive: Derive | None = None,

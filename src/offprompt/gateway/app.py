@@ -33,11 +33,13 @@ ERROR_TYPES: Final = {400: "invalid_request_error", 401: "authentication_error",
 class GatewayOptions:
     """How the gateway works.
 
+    head           our tools and instructions come once the user has memory or something leaves the prompt, or always.
     without_scope  a request that names no memory is refused, or goes through as it is (`pass`).
     on_trouble     where the memory fails or is too slow, the request goes through as it is, or is refused.
     deadline_s     seconds that the memory may take before a request is sent.
     """
 
+    head: Literal["as_needed", "always"] = "as_needed"
     without_scope: Literal["refuse", "pass"] = "refuse"
     on_trouble: Literal["pass", "refuse"] = "pass"
     deadline_s: float = 10.0
@@ -204,7 +206,12 @@ class Gateway:
         lock = self._locks.setdefault((scope.scope, session_id), asyncio.Lock())
         await stack.enter_async_context(lock)
         session = scope.session(
-            session_id, model=asked.model, wire=asked.wire, system=asked.system, tools=asked.tools or None
+            session_id,
+            model=asked.model,
+            wire=asked.wire,
+            system=asked.system,
+            tools=asked.tools or None,
+            mode="as_needed" if self._options.head == "as_needed" else "off_prompt",
         )
         exchange = Exchange(session, asked, self._upstreams, target, request.path, passed_on(request.headers))
         try:

@@ -29,7 +29,7 @@ NOTHING_HIDDEN: Final = Scrubber({}, {})
 def build_head(turn: Turn, options: SessionOptions, nonce: str) -> Head:
     """The head for the session's first request, by its mode; reads all slots that the session inherits."""
     slots = [slot for slot, _ in turn.slots.rank() if slot.policy != "never" or slot.allow]
-    if options.mode == "off_prompt":
+    if options.mode in ("off_prompt", "as_needed"):
         return _off_prompt(turn, options, slots, nonce)
     inline = _inline(turn, slots, nonce)
     if options.mode == "inline":

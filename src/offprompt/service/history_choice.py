@@ -91,11 +91,11 @@ class HistoryChooser:
         bounds = self._bounds(0)
         return StubLimits(at_once=max(most, bounds.high if policy == "auto" else bounds.limit), after_use=most)
 
-    def choose(self, placed: Sequence[Placed], base: int) -> Choice:
-        """What this request sends; base: tokens before the history."""
+    def choose(self, placed: Sequence[Placed], base: int, *, added: int = 0) -> Choice:
+        """What this request sends; base: tokens before the history, added: those that come there with a cut."""
         floor = self.bound(placed)
         start = next((at for at, each in enumerate(placed) if each.entry.key == self._record.start), 0)
-        note = self._turn.kit.tokenizer.count(gone_line(self._turn.language))
+        note = self._turn.kit.tokenizer.count(gone_line(self._turn.language)) + added
         kept = self._kept(placed, start, base + (note if start else 0), bound=floor > 0)
         history = History(self._items(placed, bound=floor > 0))
         bounds = replace(self._bounds(base), floor=floor)

@@ -29,7 +29,7 @@ from offprompt.service.session_kit import SessionKit
 from offprompt.service.slot_writer import Kit
 from offprompt.service.slots import Slots
 from offprompt.service.spooling import Spool
-from offprompt.wire.options import Capture, Derive, HistoryPolicy, SessionOptions
+from offprompt.wire.options import Capture, Derive, HistoryPolicy, Mode, SessionOptions
 from offprompt.wire.prices import PriceSheet
 from offprompt.wire.shapes import Wire
 
@@ -136,7 +136,7 @@ class BoundScope:
         tools: list[dict[str, Any]] | None = None,
         context_tokens: int | None = None,
         policy: HistoryPolicy = "auto",
-        mode: Literal["off_prompt", "inline", "auto"] = "off_prompt",
+        mode: Mode = "off_prompt",
         actions: Literal["tools", "text"] = "tools",
         capture: Capture | None = None,
         derive: Derive | None = None,
@@ -150,7 +150,8 @@ class BoundScope:
         context_tokens  of the model; None: what its profile says.
         policy          what leaves the prompt of the history; see docs/policies.md.
         mode            `off_prompt`: names and handles. `inline`: all values once, in the stable head.
-                        `auto`: inline while the values cost less than the four tools would.
+                        `auto`: inline while the values cost less than the four tools would. `as_needed`: nothing for
+                        a user of whom nothing is known, until something leaves the prompt.
         actions         `tools`: native calls. `text`: JSON in the reply's text, for models without tools.
         capture         which turns become memories by themselves: `all`, the `user`'s words, or none (`off`); None:
                         the setting of that name. derive: `rules` read them for facts and profile, or `none` do.

@@ -11,9 +11,10 @@ from offprompt.records import Head, LedgerEntry, Memory, Message, SessionChange,
 from offprompt.service.accounting import close_entry
 from offprompt.service.conversation import Conversation, Placed, lapsing_frame
 from offprompt.service.grouping import joined_results, rendered
-from offprompt.service.heads import build_head
+from offprompt.service.heads import build_head, head_tokens
 from offprompt.service.history_choice import Choice, HistoryChooser
 from offprompt.service.leak_guard import guarded_head, own_text, words_of
+from offprompt.service.memory_search import has_memories
 from offprompt.service.recalled_memories import MemoryRecaller, message_places
 from offprompt.service.recalling import JournalIndex, Question, Recaller, show_hits
 from offprompt.service.rendering import StubLimits, asked_values, first_sight, framed, own_words, stub_used
@@ -73,14 +74,22 @@ class RequestBuilder:
         kept = [self._conversation.by_key[key] for key, stays in self._record.kept.items() if stays]
         in_view = [entry for entry in kept if lapsing_frame(entry) is None]
         self._turn.in_view += tuple(shown.name for entry in in_view for shown in entry.shown)
-        head = self._record.head or self._first_head()
+        head = self._record.head or (Head() if self._may_wait() else self._first_head())
         before = sent_before(self._conversation, self._record)
         turn = placed[newest].entry.turn if newest >= 0 else 0
         chooser = HistoryChooser(self._turn, self._record, self._options, self._sizes, before, turn)
         placed = self._seen(placed, newest, show, head, chooser.limits(placed))
-        tools = (*self._options.tools, *head.tools)
         fixed = fixed_sizes(self._turn, system, self._options.tools, head)
-        choice = chooser.choose(placed, sum(size.tokens for size in fixed.values()))
+        base = sum(size.tokens for size in fixed.values())
+        added = 0 if head.text else self._head_tokens()
+        choice = chooser.choose(placed, base, added=added)
+        if not head.text and self._needs_head(placed, choice):
+            head = self._first_head()
+            fixed = fixed_sizes(self._turn, system, self._options.tools, head)
+            base = sum(size.tokens for size in fixed.values())
+            chooser = HistoryChooser(self._turn, self._record, self._options, self._sizes, before, turn)
+            choice = chooser.choose(placed, base)
+        tools = (*self._options.tools, *head.tools)
         placed = self._recalled(placed, newest, choice)
         layout = Layout(
             placed=placed,
@@ -108,6 +117,19 @@ class RequestBuilder:
             language = self._turn.kit.settings.language or language_of("\n".join(texts))
             self._record = replace(self._record, language=language)
             self._turn.language = language
+
+    def _may_wait(self) -> bool:
+        """Whether the head comes only when something leaves the prompt."""
+        return self._options.mode == "as_needed" and not self._turn.slots.rank() and not has_memories(self._turn)
+
+    def _needs_head(self, placed: Sequence[Placed], choice: Choice) -> bool:
+        """Whether what the request leaves out, or what the model asked its memory already, needs tools."""
+        sent = [placed[at].entry for at in choice.indices]
+        return choice.start > 0 or bool(choice.fresh) or any(each.bodies or each.kind == "answer" for each in sent)
+
+    def _head_tokens(self) -> int:
+        """What a head would add."""
+        return head_tokens(self._turn, build_head(self._turn, self._options, self._record.nonce))
 
     def _first_head(self) -> Head:
         head = guarded_head(self._turn, build_head(self._turn, self._options, self._record.nonce))

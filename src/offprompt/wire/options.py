@@ -16,11 +16,11 @@ from offprompt.wire.shapes import Wire
 HistoryPolicy: TypeAlias = Literal[
     "auto", "off", "stub_at_once", "window", "stubs+window", "stub_after_use", "after_use+window", "context_editing"
 ]
-Mode: TypeAlias = Literal["off_prompt", "inline", "auto"]
+Mode: TypeAlias = Literal["off_prompt", "inline", "auto", "as_needed"]
 Capture: TypeAlias = Literal["all", "user", "off"]
 Derive: TypeAlias = Literal["rules", "model", "none"]
 HISTORY_POLICIES: tuple[HistoryPolicy, ...] = get_args(HistoryPolicy)
-MODES: tuple[Mode, ...] = ("off_prompt", "inline", "auto")
+MODES: tuple[Mode, ...] = get_args(Mode)
 CAPTURES: tuple[str | None, ...] = (None, "all", "user", "off")
 DERIVES: tuple[str | None, ...] = (None, "rules", "model", "none")
 
