@@ -144,6 +144,18 @@ def test_what_only_its_words_find_is_found_at_their_default_threshold(
     assert found(records, question, {"user_id": "alice"}, threshold=0.1, top_k=1) == [text]
 
 
+@pytest.mark.parametrize(
+    ("text", "question"), [("the invoice number is ZX-4471", "ZX-4471"), ("发票号码是甲乙丙丁", "甲乙丙丁")]
+)
+def test_a_hit_that_no_meaning_found_is_kept_at_their_default_threshold(text: str, question: str) -> None:
+    with offprompt.open(":memory:", embedder="none", recall_floor=0.99) as memory:
+        records = Records(Reach(memory, Identity()))
+        for one in (text, "roses in the garden", "花园里的玫瑰"):
+            added(records, one, user_id="alice")
+        hits = records.search(Search(query=question, filters={"user_id": "alice"}, threshold=0.1))["results"]
+    assert [(one["memory"], one["score_breakdown"]["semantic"]) for one in hits] == [(text, 0.0)]
+
+
 def test_no_hit_has_a_score_below_the_threshold(records: Records) -> None:
     for text in ("I play the cello", "the cello is in the hall", "rain is expected"):
         added(records, text, user_id="alice")
