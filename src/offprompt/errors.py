@@ -62,7 +62,14 @@ class LimitError(UsageError):
 
 
 class BudgetError(LimitError):
-    """What a scope may spend on models for memory in a day is spent: no call was made, and memory goes on without."""
+    """What a scope may spend on models for memory in a day is spent: no call was made, and memory goes on without.
+
+    retry_after_s  seconds until the next day begins, in UTC.
+    """
+
+    def __init__(self, what: str, *, used: int, limit: int, unit: str, way_out: str, retry_after_s: float) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(what, used=used, limit=limit, unit=unit, way_out=way_out)
 
 
 class RateError(LimitError):

@@ -146,7 +146,7 @@ ERRORS = [
     errors.ScopeError("no scope"),
     errors.NameInvalidError("a b", "has a space", "use none"),
     errors.LimitError("slot 'a'", used=5000, limit=4096, unit="bytes", way_out="split it"),
-    errors.BudgetError("tokens", used=5, limit=4, unit="tokens", way_out="wait"),
+    errors.BudgetError("tokens", used=5, limit=4, unit="tokens", way_out="wait", retry_after_s=7200.5),
     errors.RateError("requests", used=61, limit=60, unit="requests", way_out="wait", retry_after_s=2.5),
     errors.ConflictError("another version"),
     errors.SchemaError("age", "/0", "is no number"),

@@ -200,7 +200,7 @@ def test_an_answer_of_which_nothing_holds_leaves_its_turns_pending(bob: BoundSco
     [
         trouble(),
         trouble("timeout"),
-        BudgetError("tokens of the day", used=11, limit=10, unit="tokens", way_out="raise the budget"),
+        BudgetError("tokens of the day", used=11, limit=10, unit="tokens", way_out="raise it", retry_after_s=60),
     ],
     ids=["429", "timeout", "budget"],
 )

@@ -146,8 +146,12 @@ def test_processes_share_one_budget(server: StrictServer, clock: MovedClock, tmp
     one, two = (opened(server, clock, tmp_path / "m.db", budget_tokens=150) for _ in range(2))
     calls_of(one).needed("extract").complete(ADA, ASK)
     calls_of(two).needed("extract").complete(ADA, ASK)
-    with pytest.raises(BudgetError):
+    clock.move(86_400 - clock.now() % 86_400 + 86_400 - 90)  # a minute and a half are left of the next day
+    for each in (one, two):
+        calls_of(each).needed("extract").complete(ADA, ASK)
+    with pytest.raises(BudgetError) as spent:
         calls_of(one).needed("extract").complete(ADA, ASK)
+    assert spent.value.retry_after_s == pytest.approx(90)
     one.close()
     two.close()
     with opened(server, clock, tmp_path / "m.db", budget_tokens=150) as again, pytest.raises(BudgetError):

@@ -108,7 +108,8 @@ def problem_of(error: OffpromptError, *, is_conditional: bool = False) -> tuple[
     if is_conditional and isinstance(error, ConflictError) and error.retry_after_s is None:
         status = HTTPStatus.PRECONDITION_FAILED
     headers: dict[str, str] = dict(error.headers) if isinstance(error, RequestError) else {}
-    retry = error.retry_after_s if isinstance(error, (RateError, ConflictError)) else RETRY_S if status == 503 else None
+    retry = getattr(error, "retry_after_s", None)
+    retry = RETRY_S if retry is None and status == HTTPStatus.SERVICE_UNAVAILABLE else retry
     if retry is not None:
         headers["retry-after"] = str(max(1, math.ceil(retry)))
     if status == HTTPStatus.UNAUTHORIZED:

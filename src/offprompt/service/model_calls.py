@@ -18,6 +18,7 @@ from offprompt.wire.prices import PriceSheet, sheet_for
 SESSIONS: Final = "@models/"
 """How the ids of the sessions begin whose ledgers hold these calls: one for each scope and day."""
 
+DAY_S: Final = 86_400
 COMMITS: Final = 50
 """Tries to add to a ledger to which other processes add at the same time."""
 
@@ -200,6 +201,7 @@ class ModelCalls:
             limit=limit,
             unit=unit,
             way_out=f"memory goes on without it; raise {setting}, or wait for the next day",
+            retry_after_s=DAY_S - self._clock.now() % DAY_S,
         )
 
     def note(self, scope: Scope, call: _Call) -> None:
