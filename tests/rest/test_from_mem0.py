@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 
+import offprompt
 from tests.house.tree import ROOT
 from tests.servers import free_port
 from tools.blocks import BLOCK, NOT_RUN, fitting
@@ -24,7 +27,7 @@ def test_the_commands_of_the_page_run_and_print_what_it_shows(tmp_path: Path) ->
     page = (ROOT / "docs" / "from-mem0.md").read_text(encoding="utf-8")
     port = str(free_port())
     blocks = [(kind, code.replace("7333", port)) for kind, code in BLOCK.findall(page)]
-    commands = next(code for kind, code in blocks if kind == "bash").splitlines()
+    commands, moving = (code.splitlines() for kind, code in blocks if kind == "bash")
     at = next(number for number, (kind, _) in enumerate(blocks) if kind == "py")
     program, shown = blocks[at][1], blocks[at + 1][1]
     assert [one for one in commands if one.startswith(SERVE)]
@@ -52,12 +55,37 @@ def test_the_commands_of_the_page_run_and_print_what_it_shows(tmp_path: Path) ->
             ran = subprocess.run(
                 [sys.executable, "-c", program], env=environ, text=True, capture_output=True, check=False
             )
+            there = listed(f"http://127.0.0.1:{port}", environ["MEM0_API_KEY"], "小明")
         finally:
             server.terminate()
     assert ran.returncode == 0, ran.stderr
     printed = ran.stdout.splitlines()
     assert len(printed) == len(shown.splitlines()), ran.stdout
     assert [line for line, wanted in zip(printed, shown.splitlines(), strict=True) if not fitting(line, wanted)] == []
+    assert moved(moving, there, tmp_path, environ) == sorted(one["memory"] for one in there)
+
+
+def listed(url: str, key: str, user: str) -> list[dict[str, Any]]:
+    """What `client.get_all` lists of a user."""
+    body = {"filters": {"user_id": user}}
+    answer = httpx.post(f"{url}/v3/memories/", headers={"Authorization": f"Token {key}"}, json=body)
+    return answer.raise_for_status().json()["results"]
+
+
+def moved(commands: list[str], results: list[dict[str, Any]], folder: Path, environ: dict[str, str]) -> list[str]:
+    """What a user has in another memory, into which the page's commands moved what was listed."""
+    (folder / "export.json").write_text(json.dumps({"results": results}), encoding="utf-8")
+    other = str(folder / "other.db")
+    subprocess.run(
+        ["bash", "-ec", "\n".join(commands)],
+        env={**environ, "OFFPROMPT_URL": other},
+        cwd=folder,
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    with offprompt.open(other) as memory:
+        return sorted(one.text for one in memory.scope(user=results[0]["user_id"]).memories.list())
 
 
 def wait_for(url: str) -> None:
