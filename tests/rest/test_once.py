@@ -134,7 +134,11 @@ def test_a_write_that_a_lost_server_stored_is_not_made_again(once: Running, cloc
         raise BackendError("the server ended here")
 
     for number, (method, path, body) in enumerate(
-        [("PUT", "/v1/slots/w1", {"value": 1}), ("POST", "/mem/write", {"slot": "w1", "value": 2})]
+        [
+            ("PUT", "/v1/slots/w1", {"value": 1}),
+            ("POST", "/mem/write", {"slot": "w1", "value": 2}),
+            ("POST", "/v1/model/write", {"name": "w1", "value": 3}),
+        ]
     ):
         own = {"Idempotency-Key": f"w{number}"}
         with pytest.MonkeyPatch.context() as patch:
