@@ -67,6 +67,22 @@ def test_what_is_not_there_is_a_value_error_as_theirs(mem0: Memory) -> None:
             call()
 
 
+@pytest.mark.parametrize("name", [5, None, "", "*", "茶", "\ud800", "m_" + "x" * 5000])
+def test_an_odd_id_is_that_of_no_memory(mem0: Memory, name: Any) -> None:
+    mem0.add("喜欢茶", user_id="alice", infer=False)
+    assert (mem0.get(name), mem0.history(name)) == (None, [])
+    for call in (lambda: mem0.update(name, "x"), lambda: mem0.delete(name)):
+        with pytest.raises(UsageError, match="no memory"):
+            call()
+
+
+def test_from_config_takes_an_object_and_no_nothing() -> None:
+    nothing: Any = None
+    for face in (Memory, AsyncMemory):
+        with pytest.raises(UsageError, match="NoneType"):
+            face.from_config(nothing)
+
+
 def test_ids_stand_in_filters_and_nowhere_else(mem0: Memory) -> None:
     for call in (
         lambda: mem0.search("x", user_id="alice"),
@@ -194,13 +210,18 @@ def test_what_of_a_configuration_is_not_used_is_a_warning() -> None:
         "vector_store": {"provider": "pinecone", "config": {}},
         "graph_store": {"provider": "neo4j"},
     }
-    with pytest.warns(UserWarning, match="pinecone|graph_store") as told, Memory.from_config(config):
+    with (
+        pytest.warns(UserWarning, match="not used of the configuration: .*(pinecone|graph_store)") as told,
+        Memory.from_config(config),
+    ):
         pass
     assert len(told) == 2
 
 
 @pytest.mark.parametrize("config", [{"vectorstore": {}}, {"llm": "gpt"}, {"llm": {}}, []], ids=str)
 def test_what_is_no_configuration_of_theirs_is_refused(config: Any) -> None:
+    with pytest.raises(UsageError):
+        Memory.from_config(config)
     with pytest.raises(UsageError):
         Memory(config)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
+from offprompt.compat.mem0.config import checked_config
 from offprompt.compat.mem0.library import Memory
 from offprompt.service.offprompt import Offprompt
 
@@ -20,7 +21,7 @@ class AsyncMemory:
     @classmethod
     def from_config(cls, config_dict: Mapping[str, Any]) -> AsyncMemory:
         """See `Memory.from_config`."""
-        return cls(dict(config_dict))
+        return cls(checked_config(config_dict))
 
     async def __aenter__(self) -> AsyncMemory:
         return self

@@ -52,9 +52,7 @@ def meaning_of(config: object) -> Meaning:
     Raises   UsageError for a part that mem0 does not have either, or of another shape.
     """
     dump = getattr(config, "model_dump", None)
-    given = as_dict(dump(exclude_unset=True) if callable(dump) else config)
-    if given is None:
-        raise UsageError(f"the configuration is a {type(config).__name__}; give a dict such as {{'llm': {{…}}}}")
+    given = checked_config(dump(exclude_unset=True) if callable(dump) else config)
     for name in given:
         if name not in (*KNOWN, *LEGACY):
             raise UsageError(f"the configuration has a part {name!r}; its parts are {', '.join(KNOWN)}")
@@ -83,10 +81,18 @@ def meaning_of(config: object) -> Meaning:
     return found
 
 
+def checked_config(config: object) -> dict[str, Any]:
+    """A configuration as a dict. Raises UsageError for what is none."""
+    given = as_dict(config)
+    if given is None:
+        raise UsageError(f"the configuration is a {type(config).__name__}; give a dict such as {{'llm': {{…}}}}")
+    return given
+
+
 def warn_of(found: Meaning) -> None:
     """Say what of a configuration is not used."""
     for why in found.unused:
-        warnings.warn(f"offprompt.compat.mem0: of the configuration {why}", UserWarning, stacklevel=4)
+        warnings.warn(f"offprompt.compat.mem0: not used of the configuration: {why}", UserWarning, stacklevel=4)
 
 
 def _store(found: Meaning, provider: str, config: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import offprompt
 from offprompt.compat.mem0.asked import Add, Change, Listing, Search, asked
-from offprompt.compat.mem0.config import meaning_of, warn_of
+from offprompt.compat.mem0.config import checked_config, meaning_of, warn_of
 from offprompt.compat.mem0.reach import Reach
 from offprompt.compat.mem0.records import Records
 from offprompt.errors import NotFoundError, UnsupportedError, UsageError
@@ -55,9 +55,9 @@ class Memory:
     def from_config(cls, config_dict: Mapping[str, Any]) -> Memory:
         """With a configuration of theirs; what of it is not used is a UserWarning.
 
-        Raises   UsageError for a part that they do not have.
+        Raises   UsageError for a part that they do not have, and for what is no object.
         """
-        return cls(dict(config_dict))
+        return cls(checked_config(config_dict))
 
     def __enter__(self) -> Memory:
         return self
@@ -104,7 +104,7 @@ class Memory:
     def get(self, memory_id: str) -> dict[str, Any] | None:
         """One memory, or None."""
         try:
-            return _item(self._records.get(memory_id))
+            return _item(self._records.get(str(memory_id)))
         except NotFoundError:
             return None
 
@@ -175,7 +175,7 @@ class Memory:
             {name: one for name, one in given.items() if one is not None or name == "expiration_date"}, Change
         )
         self._there(memory_id)
-        self._records.update(memory_id, change[0])
+        self._records.update(str(memory_id), change[0])
         return {"message": "Memory updated successfully!"}
 
     def delete(self, memory_id: str) -> dict[str, Any]:
@@ -184,11 +184,11 @@ class Memory:
         Raises   UsageError if there is no such memory.
         """
         self._there(memory_id)
-        return {"message": self._records.delete(memory_id)["message"]}
+        return {"message": self._records.delete(str(memory_id))["message"]}
 
     def _there(self, memory_id: str) -> None:
         try:
-            self._records.get(memory_id)
+            self._records.get(str(memory_id))
         except NotFoundError as exc:
             raise UsageError(str(exc)) from exc
 
@@ -204,7 +204,7 @@ class Memory:
     def history(self, memory_id: str) -> list[dict[str, Any]]:
         """What became of a memory, oldest first; of none: an empty list."""
         try:
-            return [{name: one[name] for name in _HISTORY} for one in self._records.history(memory_id)]
+            return [{name: one[name] for name in _HISTORY} for one in self._records.history(str(memory_id))]
         except NotFoundError:
             return []
 
@@ -238,7 +238,7 @@ def _check(other: Mapping[str, Any], call: str, top_k: object) -> None:
             f"{call}: {', '.join(sorted(ids))} stand in filters={{…}}, such as filters={{'user_id': 'alice'}}"
         )
     if other:
-        raise UsageError(f"{call} has no option {next(iter(other))!r}")
+        raise UsageError(f"{call} has no option {next(iter(other))!r}; top_k says how many, filters which")
     if not isinstance(top_k, int) or isinstance(top_k, bool) or top_k < 0:
         raise UsageError(f"top_k={top_k!r}: give a number of memories, 0 or more")
 
