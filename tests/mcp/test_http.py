@@ -12,10 +12,12 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+import offprompt
 from offprompt import Offprompt
 from offprompt.errors import UnauthenticatedError
 from offprompt.mcp.http import McpApp
 from offprompt.records import Identity
+from offprompt.rest.guarding import guard_for
 from offprompt.rest.guards import Deferred
 from tests.mcp.conftest import said
 
@@ -199,6 +201,23 @@ def test_many_callers_at_once_each_find_their_own(memory: Offprompt) -> None:
         return list(await asyncio.gather(*(one(app, number) for number in range(40))))
 
     assert served(memory, run) == [str(number) for number in range(40)]
+
+
+def test_requests_of_an_app_are_counted_here_too() -> None:
+    headers = {"Authorization": "Bearer local_0", "Accept": "application/json, text/event-stream"}
+    asks = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+    async def run(memory: Offprompt) -> list[httpx2.Response]:
+        app = McpApp(memory, guard_for(memory, ["127.0.0.1"], token="local_0", user="alice"))
+        async with living(app), http(app, headers) as own:
+            return [await own.post(URL, json=asks) for _ in range(3)]
+
+    with offprompt.open(":memory:", embedder="none", requests_per_minute=2) as memory:
+        answers = asyncio.run(run(memory))
+    assert [answer.status_code for answer in answers][2] == 429
+    assert all(answer.status_code != 429 for answer in answers[:2])
+    assert int(answers[2].headers["retry-after"]) >= 1
+    assert answers[2].json()["code"] == "RateError"
 
 
 def test_told_to_stop_it_takes_no_more(memory: Offprompt) -> None:
