@@ -53,7 +53,7 @@ def cut(text: str) -> str:
 
 
 @pytest.mark.parametrize("cursor", ["x", "名", "====", cut("{}"), cut("[]"), cut("[1]"), cut("[" * 5000), "a" * 5000])
-@pytest.mark.parametrize("path", ["/v1/slots", "/v1/users"])
+@pytest.mark.parametrize("path", ["/v1/slots", "/v1/users", "/v1/memories"])
 def test_what_is_no_cursor_is_refused(server: Running, path: str, cursor: str) -> None:
     answer = server.ask("GET", path, user="p3", params={"cursor": cursor})
     assert (answer.status_code, answer.json()["code"]) == (400, "UsageError"), answer.text

@@ -29,6 +29,7 @@ from offprompt.records.values import (
     checked_choice,
     checked_choices,
     checked_count,
+    checked_cursor,
     checked_ids,
     checked_metadata,
     checked_name,
@@ -164,7 +165,7 @@ class MemoryCalls(TransferCalls):
             "since": moment("since", since),
             "until": moment("until", until),
             "within": within,
-            "cursor": checked_name("cursor", cursor) or None,
+            "cursor": checked_cursor(cursor) or None,
         }
         found: list[Memory] = []
         while True:

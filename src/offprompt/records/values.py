@@ -11,7 +11,7 @@ from typing import Any, Final, TypeGuard, TypeVar
 from offprompt.errors import UsageError
 from offprompt.records.json import Json, as_dict, as_list
 from offprompt.records.scope import WITHIN
-from offprompt.records.slot import DEFAULT, POLICIES, Default, fold_name
+from offprompt.records.slot import DEFAULT, POLICIES, RESERVED_PREFIX, Default, fold_name
 
 C = TypeVar("C", bound=str)
 
@@ -199,6 +199,16 @@ def checked_name(name: str, value: str) -> str:
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"{name}={value!r} is a {type(value).__name__}; give a text")
     return value.encode("utf-8", "replace").decode("utf-8")  # half a character is a mark, as in stores
+
+
+def checked_cursor(cursor: str) -> str:
+    """The cursor of a page of memories: the id of the last one on the page before, or "" for the first page.
+
+    Raises   UsageError for anything else: it would be a place in the list that nobody meant.
+    """
+    if checked_name("cursor", cursor) and not cursor.startswith(RESERVED_PREFIX):
+        raise UsageError(f"cursor={cursor[:40]!r} is none that a page gave; leave it out for the first page")
+    return checked_name("cursor", cursor)
 
 
 def checked_metadata(metadata: object) -> None:

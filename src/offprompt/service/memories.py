@@ -42,6 +42,7 @@ from offprompt.records.values import (
     checked_choice,
     checked_choices,
     checked_count,
+    checked_cursor,
     checked_ids,
     checked_name,
     checked_version,
@@ -208,7 +209,7 @@ class Memories:
             session=None if session is None else checked_name("session", session),
             since=moment("since", since),
             until=moment("until", until),
-            after=checked_name("cursor", cursor),
+            after=checked_cursor(cursor),
             limit=limit + 1,
         )
         found: list[Memory] = []

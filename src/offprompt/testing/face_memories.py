@@ -46,6 +46,8 @@ MISUSED: list[Callable[[Any], Any]] = [
     lambda own: own.forget("m_nothing", if_version=1),
     lambda own: own.memories.list(limit=0),
     lambda own: own.memories.list(states=["gone"]),
+    lambda own: own.memories.list(cursor="2"),
+    lambda own: own.memories.list(cursor="第二页"),
     lambda own: own.memories.get(7),
     lambda own: own.memories.get_many("m_1"),
     lambda own: own.memories.forget(["m_1"]),
