@@ -379,6 +379,17 @@ def test_a_batch_of_which_one_does_not_fit_changes_none(records: Records, wrong:
     assert listed(records, {"user_id": "alice"}) == ["tea", "茶"]
 
 
+def test_a_delete_of_all_takes_what_has_expired_too(records: Records, clock: MovedClock) -> None:
+    for text in ("the sale", "大减价"):
+        added(records, text, user_id="alice", expiration_date="2026-05-29")
+    added(records, "tea", user_id="alice")
+    added(records, "bob's sale", user_id="bob", expiration_date="2026-05-29")
+    clock.move(3 * DAY_S)
+    assert records.delete_all({"user_id": "alice"})["deleted"] == 3
+    assert listed(records, {"user_id": "alice"}, show_expired=True) == []
+    assert listed(records, {"user_id": "bob"}, show_expired=True) == ["bob's sale"]
+
+
 @pytest.mark.parametrize("said", ["I live in Porto.", "我住在上海。"])
 def test_a_delete_of_what_was_said_counts_the_facts_that_go_with_it(records: Records, said: str) -> None:
     done = records.add(Add(messages=said, user_id="alice"))["results"]

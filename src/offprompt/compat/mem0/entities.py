@@ -10,7 +10,7 @@ from offprompt.compat.mem0 import tokens, views
 from offprompt.compat.mem0.marks import created_at, marks_of, run_of
 from offprompt.compat.mem0.reach import Reach
 from offprompt.errors import NotFoundError, UnsupportedError, UsageError
-from offprompt.records import MEMORY_STATES, RULES, EraseMemories, Memory, Scope, Slot, as_dict
+from offprompt.records import MEMORY_STATES, RULES, Memory, Scope, Slot, as_dict
 
 TYPES: Final = ("user", "agent", "app", "run")
 JOB: Final = "profile_job"
@@ -94,19 +94,14 @@ class Entities:
 
     def _erased(self, roots: Sequence[Scope], kind: str, name: str) -> int:
         """Memories of an app or a run, erased; what has expired and is not swept yet goes too, uncounted."""
-        actor, store = self._reach.identity.actor, self._reach.memory.parts.memories.store
 
         def of(root: Scope, *, expired: bool) -> list[Memory]:
             rows = self._reach.listed(root, states=MEMORY_STATES, expired=expired)
             return [memory for memory in rows if (kind, name) in _of(memory)]
 
         ids = [memory.memory_id for root in roots for memory in of(root, expired=False)]
-        over = [
-            EraseMemories(one.scope, (one.memory_id,), actor=actor) for root in roots for one in of(root, expired=True)
-        ]
-        if over:
-            store.apply(over)
-        return self._reach.memories.erase(*ids, actor=actor) if ids else 0
+        self._reach.erase_expired([memory for root in roots for memory in of(root, expired=True)])
+        return self._reach.memories.erase(*ids, actor=self._reach.identity.actor) if ids else 0
 
     def _whole(self, kind: str, name: str) -> list[Scope]:
         """The scopes that are somebody's whole, as far as they are reached."""

@@ -10,6 +10,7 @@ from offprompt.errors import NotFoundError, ScopeError
 from offprompt.protocols import apply
 from offprompt.records import (
     MEMORY_STATES,
+    EraseMemories,
     GetMemories,
     Identity,
     ListMemories,
@@ -111,6 +112,14 @@ class Reach:
         """The memories of a root's subtree, in order of creation."""
         query = MemoryQuery(root, "subtree", states=states, session=session, expired=expired)
         return apply(self.memory.parts.memories.store, ListMemories(query))
+
+    def erase_expired(self, memories: Iterable[Memory]) -> int:
+        """Erase memories that have expired and are not swept yet, which no id reaches; how many."""
+        actor = self.identity.actor
+        gone = [EraseMemories(one.scope, (one.memory_id,), actor=actor) for one in memories]
+        if gone:
+            self.memory.parts.memories.store.apply(gone)  # counts none of them
+        return len(gone)
 
     def find(self, memory_id: str, role: Role = "read", *, hidden: bool = False) -> Memory:
         """The memory of that id. hidden: a forgotten one too.

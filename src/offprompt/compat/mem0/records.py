@@ -13,7 +13,7 @@ from offprompt.compat.mem0.asked import Add, Change, Feedback, Listing, OneChang
 from offprompt.compat.mem0.filters import Wanted
 from offprompt.compat.mem0.finding import categories_of, found_by, narrowed
 from offprompt.compat.mem0.marks import checked_metadata, marks_of
-from offprompt.compat.mem0.reach import Reach
+from offprompt.compat.mem0.reach import ALL_STATES, Reach
 from offprompt.errors import ConflictError, UsageError
 from offprompt.protocols import apply
 from offprompt.records import DEFAULT, MAX_MEMORY_CHARS, MarkExtracted, Memory, MemoryState, Remembered, Role, as_list
@@ -189,14 +189,18 @@ class Records:
         return {"message": "Memory deleted successfully!", "deleted": count, "cascade_count": count - 1}
 
     def delete_all(self, filters: Mapping[str, Any]) -> dict[str, Any]:
-        """Hide all memories that fit; says how many.
+        """Hide all memories that fit, and erase those that have expired and are not swept yet; says how many.
 
         filters  ids, or a tree. Raises UsageError for a branch without an id: that is what `reset` is for.
         """
         wanted = self.reach.wanted(filters)
-        rows = self._rows(wanted, states=("live", "superseded", "archived"), role="write")
+        rows = self._rows(wanted, states=ALL_STATES, expired=True, role="write")
         self.reach.check_shared(rows, "write")
-        count = self.reach.memories.forget(*(row.memory_id for row in rows), actor=self._actor) if rows else 0
+        now = self.reach.memory.parts.clock.now()
+        over = {row.memory_id: row for row in rows if row.expires_at is not None and row.expires_at <= now}
+        ids = [row.memory_id for row in rows if row.memory_id not in over]
+        count = self.reach.erase_expired(over.values())
+        count += self.reach.memories.forget(*ids, actor=self._actor) if ids else 0
         event = self._event("DELETE", deleted=count)
         return {"message": f"{count} memories deleted", "deleted": count, "event_id": event}
 
