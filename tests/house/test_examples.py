@@ -90,4 +90,5 @@ def test_there_is_one_for_each_entrance() -> None:
         "session.py",
         "slots.py",
         "team.py",
+        "two_hosts.py",
     ]
