@@ -19,6 +19,7 @@ from offprompt.errors import ConflictError, ForbiddenError, NotFoundError, Scope
 from offprompt.records import Identity
 from offprompt.rest.serving import MAX_TARGET_BYTES
 from offprompt.service.offprompt import Offprompt
+from offprompt.service.peers import with_marks
 from offprompt.testing.clock import MovedClock
 
 DAY_S = 86_400.0
@@ -132,6 +133,14 @@ def test_several_branches_are_searched_each_in_its_own_ids(records: Records) -> 
     assert sorted(found(records, "who plays the cello", filters)) == ["alice plays the cello", "bob plays the cello"]
 
 
+def test_what_lies_in_two_branches_is_found_once(records: Records) -> None:
+    added(records, "the cello is in the hall", user_id="alice", agent_id="bot")
+    added(records, "大提琴在大厅", user_id="alice")
+    filters = {"OR": [{"user_id": "alice"}, {"user_id": "alice", "agent_id": "bot"}]}
+    hits = found(records, "where is the cello? 大提琴在哪里？", filters)
+    assert sorted(hits) == ["the cello is in the hall", "大提琴在大厅"]
+
+
 @pytest.mark.parametrize(
     ("text", "question"), [("the invoice number is ZX-4471", "ZX-4471"), ("发票号码是甲乙丙丁", "甲乙丙丁")]
 )
@@ -242,6 +251,23 @@ def test_only_an_admin_wipes(records: Records, asking: Callable[..., Reach]) -> 
             with pytest.raises(ForbiddenError, match="admin"):
                 Entities(asking(*roles)).delete(kind, "alice")
     assert Entities(asking("admin")).delete("user", "alice")["deleted"]["memories"] == 1
+
+
+def test_what_all_may_read_is_an_admin_s_to_delete(asking: Callable[..., Reach], memory: Offprompt) -> None:
+    memory.scope(shared=True).remember("closed on 春节", metadata=with_marks({}, {"app_id": "shop"}), derive="none")
+    writer = Records(asking("read", "write"))
+    assert listed(writer, {"app_id": "shop"}) == ["closed on 春节"]
+    name = writer.listed(Listing(filters={"app_id": "shop"}))["results"][0]["id"]
+    for call in (
+        lambda: writer.delete_all({"app_id": "shop"}),
+        lambda: writer.delete(name),
+        lambda: writer.update(name, Change(text="x")),
+        lambda: writer.batch_delete([OneId(memory_id=name)]),
+    ):
+        with pytest.raises(ForbiddenError):
+            call()
+    assert listed(writer, {"app_id": "shop"}) == ["closed on 春节"]
+    assert Records(asking("admin")).delete_all({"app_id": "shop"})["deleted"] == 1
 
 
 def test_who_only_reads_changes_nothing(records: Records, asking: Callable[..., Reach]) -> None:
