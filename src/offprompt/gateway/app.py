@@ -168,7 +168,7 @@ class Gateway:
                 return await self._through(request, request.pieces(), "", stack)
             raw = await request.body()
             try:
-                asked = taken(wire, raw)
+                asked = taken(wire, raw, request.path.partition("?")[0])
                 return await self._remembered(request, asked, stack)
             except (NotOursError, TroubleError) as exc:
                 return await self._through(request, raw, str(exc), stack)
@@ -219,6 +219,8 @@ class Gateway:
         except (OffpromptError, TimeoutError) as exc:
             raise self._trouble(exc) from exc
         answer = await stack.enter_async_context(exchange.sent(body, headers))
+        if asked.is_count:
+            return Begun(answer.status, [*answer.headers, *plain_headers(_told(exchange, session_id))], answer.pieces())
         return await self._answered(exchange, answer, session_id)
 
     def _trouble(self, error: OffpromptError | TimeoutError) -> Exception:

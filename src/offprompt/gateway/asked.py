@@ -13,10 +13,12 @@ from offprompt.records import Message, as_dict, as_list, compact
 from offprompt.wire.profiles import SHAPES
 from offprompt.wire.shapes import Shape, Wire
 
+COUNTED: Final = "/messages/count_tokens"
 PATHS: Final[Mapping[str, Wire]] = {
     "/chat/completions": "openai",
     "/responses": "responses",
     "/messages": "anthropic",
+    COUNTED: "anthropic",
 }
 """The ends of the paths in which a model is asked; whatever stands before them is the upstream's own."""
 
@@ -48,7 +50,8 @@ class ThreadedError(UsageError):
 class Asked:
     """A request that a session can prepare.
 
-    body      as it came. messages: the conversation, in the wire's shape. system: of Anthropic's, as text.
+    body      as it came; is_count: its tokens are to be counted. messages: the conversation, in the wire's shape.
+    system    of Anthropic's, as text.
     """
 
     wire: Wire
@@ -56,6 +59,7 @@ class Asked:
     messages: list[Message]
     system: str
     tools: list[dict[str, Any]]
+    is_count: bool = False
 
     @property
     def model(self) -> str:
@@ -85,7 +89,7 @@ class Asked:
         """The body for the upstream, and the betas that it needs: what the session prepared, the rest as it came."""
         prepared = dict(request)
         betas = [str(beta) for beta in prepared.pop("betas", ())]
-        if "max_tokens" in self.body:
+        if self.is_count or "max_tokens" in self.body:
             prepared.pop("max_tokens", None)
         if self.wire == "anthropic" and "system" in prepared:
             prepared["system"] = self._system(prepared["system"])
@@ -108,8 +112,8 @@ def wire_of(path: str) -> Wire | None:
     return next((wire for end, wire in PATHS.items() if path.endswith(end)), None)
 
 
-def taken(wire: Wire, raw: bytes) -> Asked:
-    """The request of these bytes.
+def taken(wire: Wire, raw: bytes, path: str = "") -> Asked:
+    """The request of these bytes, and of the path that they came to.
 
     Raises   NotOursError for one in which no conversation stands, or that leans on what the provider keeps;
              ThreadedError for one that asks it to keep that.
@@ -134,7 +138,8 @@ def taken(wire: Wire, raw: bytes) -> Asked:
     if isinstance(body.get("n"), int) and body["n"] > 1:
         raise NotOursError("n asks for several replies")
     tools = [as_dict(each) or {} for each in as_list(body.get("tools")) or []]
-    return Asked(wire, body, messages, _text(body.get("system")) if wire == "anthropic" else "", tools)
+    system = _text(body.get("system")) if wire == "anthropic" else ""
+    return Asked(wire, body, messages, system, tools, is_count=path.endswith(COUNTED))
 
 
 def model_in(raw: bytes) -> str:

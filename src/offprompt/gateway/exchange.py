@@ -59,9 +59,10 @@ class Exchange:
 
         Raises   OffpromptError if the session refuses it; nothing was sent then.
         """
-        prepared = await in_thread(self.session.prepare, messages)
+        is_count = self.asked.is_count
+        prepared = await in_thread(self.session.preview if is_count else self.session.prepare, messages)
         self.rounds += 1
-        if self.noted is None and (record := await in_thread(lambda: self.session.record)) is not None:
+        if not is_count and self.noted is None and (record := await in_thread(lambda: self.session.record)) is not None:
             self.noted = record.pending
         body, betas = self.asked.outgoing(prepared)
         gone = (b"content-length", b"content-type", b"accept-encoding", b"anthropic-beta", b"host", b"expect")

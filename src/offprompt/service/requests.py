@@ -235,7 +235,6 @@ class RequestBuilder:
         for at in choice.fresh:
             stub_used(turn, layout.placed[at].entry)
         pending = RequestLedger(turn, record, self._sizes, layout).entry(cut, stubbed=len(choice.fresh))
-        turn.use()
         ledger: tuple[LedgerEntry, ...] = ()
         if record.pending is not None:
             ledger = (close_entry(record, turn.digest, sheet=turn.model.sheet, outcome="no reply"),)

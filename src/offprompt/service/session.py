@@ -78,6 +78,17 @@ class Session:
             self._without.cause, self._without.is_recorded = "", True
             return request
 
+    def preview(self, messages: Sequence[Any]) -> dict[str, Any]:
+        """What `prepare` would return; nothing is stored, shown or counted.
+
+        Raises   as `prepare`; BackendError if the store fails.
+        """
+        with self._lock.held():
+            record, turn = self._load()
+            sizes = Sizes(turn, self._sizes)
+            builder = RequestBuilder(turn, record, self._options, self._conversation, sizes, self._texts)
+            return builder.build(self._given(messages, ()), ()).request
+
     def _given(self, messages: Sequence[Any], show: Sequence[str]) -> list[dict[str, Any]]:
         """The messages as plain data, in the session's form."""
         return self._model.shape.gather(given_messages(messages, show))
@@ -105,6 +116,7 @@ class Session:
         sizes = Sizes(turn, self._sizes)
         builder = RequestBuilder(turn, record, self._options, self._conversation, sizes, self._texts)
         prepared = builder.build(given, show)
+        turn.use()
         self._commit(self._reminded(record, prepared.change))
         self._asked = prepared.change.record.pending.seq if prepared.change.record.pending is not None else 0
         if prepared.recalled:
