@@ -21,11 +21,11 @@ class Between:
         self._answer, self._path = answer, path
 
     def __enter__(self) -> Between:
-        self._memory = offprompt.open(":memory:")
+        self.memory = offprompt.open(":memory:")
         self.upstream = RawUpstream(self._answer)
         self.upstream.__enter__()
         app = Gateway(
-            Who(self._memory, nobody, ALICE), Upstreams([Target(self.upstream.url + self._path)]), GatewayOptions()
+            Who(self.memory, nobody, ALICE), Upstreams([Target(self.upstream.url + self._path)]), GatewayOptions()
         )
         self._served = served(app)
         self.url = self._served.__enter__()
@@ -34,7 +34,7 @@ class Between:
     def __exit__(self, *_: object) -> None:
         self._served.__exit__(None, None, None)
         self.upstream.__exit__()
-        self._memory.close()
+        self.memory.close()
 
     def ask(
         self, method: str, path: str, headers: list[tuple[str, str]] | None = None, body: bytes | None = None
