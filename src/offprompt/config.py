@@ -153,7 +153,9 @@ class Settings:
     )
     max_app_slots: int = _setting(0, "Slots that one app may have; 0: any number.")
     max_app_memories: int = _setting(0, "Memories that one app may have; 0: any number.")
-    max_app_bytes: int = _setting(0, "Bytes of values of slots and records of memories that one app may have; 0: any number.")
+    max_app_bytes: int = _setting(
+        0, "Bytes of values of slots and records of memories that one app may have; 0: any number."
+    )
     oidc_issuer: str = _setting("", "Whose signed tokens a server takes beside keys: their claim `iss`; empty: none.")
     oidc_audience: str = _setting("", "What those tokens must be for: their claim `aud`.")
     oidc_jwks: str = _setting("", "Where the issuer's public keys are: an https URL, or a file on this machine.")

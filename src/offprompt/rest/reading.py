@@ -14,8 +14,8 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from offprompt.rest.endpoint import BYTES, Endpoint, Headers, LinesOf, Pieces, Shape
-from offprompt.rest.openapi import FILE, SCOPE_HEADERS
 from offprompt.rest.misfits import misfit
+from offprompt.rest.openapi import FILE, SCOPE_HEADERS
 from offprompt.rest.problems import RequestError
 
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
