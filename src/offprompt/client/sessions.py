@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from offprompt.client._answers import record_of, records_of
 from offprompt.client._lookups import Asked, lookups_of
 from offprompt.client._requests import Asking, Async, AsyncSending, Request, Sending, Sync, asked, path_of
-from offprompt.errors import NotFoundError, UsageError
+from offprompt.errors import NotFoundError, UnsupportedError, UsageError
 from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionRecord
 from offprompt.wire.handles import Lookup
 from offprompt.wire.options import SessionOptions, Underway
@@ -67,6 +67,14 @@ class SessionCalls:
         answer = yield self._call("prepare", messages=given, show=list(show))
         self._note(answer)
         return answer["request"]
+
+    def preview(self, messages: Sequence[Any]) -> dict[str, Any]:
+        """Not over HTTP: it raises UnsupportedError."""
+        del messages
+        raise UnsupportedError(
+            "what a request would be is seen only where the store is; over HTTP call prepare, whose request may be left "
+            "unsent: the same messages once more are answered with the same request"
+        )
 
     @asked
     def absorb(self, reply: object) -> Asking[Reply]:

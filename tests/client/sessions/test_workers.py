@@ -169,3 +169,8 @@ def test_an_async_session(servers: Workers) -> None:
             await session.end()
 
     asyncio.run(play())
+
+
+def test_a_preview_over_http_is_refused_with_the_way_out(alice: Any) -> None:
+    with pytest.raises(UnsupportedError, match="over HTTP call prepare"):
+        alice.session("s1", model="gpt-4o-mini").preview(HELLO)
