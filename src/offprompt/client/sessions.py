@@ -72,8 +72,8 @@ class SessionCalls:
         """Not over HTTP: it raises UnsupportedError."""
         del messages
         raise UnsupportedError(
-            "what a request would be is seen only where the store is; over HTTP call prepare, whose request may be left "
-            "unsent: the same messages once more are answered with the same request"
+            "what a request would be is seen only where the store is; over HTTP call prepare, whose request need not be "
+            "sent: the same messages once more are answered with the same request"
         )
 
     @asked
