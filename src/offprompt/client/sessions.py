@@ -68,13 +68,15 @@ class SessionCalls:
         self._note(answer)
         return answer["request"]
 
-    def preview(self, messages: Sequence[Any]) -> dict[str, Any]:
+    @asked
+    def preview(self, messages: Sequence[Any]) -> Asking[dict[str, Any]]:
         """Not over HTTP: it raises UnsupportedError."""
         del messages
         raise UnsupportedError(
-            "what a request would be is seen only where the store is; over HTTP call prepare, whose request need not be "
-            "sent: the same messages once more are answered with the same request"
+            "what a request would be is seen only where the store is; over HTTP call prepare: its request need not be "
+            "sent, and the same messages once more are answered with the same one"
         )
+        yield  # as all calls here, it is a generator
 
     @asked
     def absorb(self, reply: object) -> Asking[Reply]:
