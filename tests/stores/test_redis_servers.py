@@ -60,7 +60,8 @@ def test_an_old_server_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_cluster_is_refused() -> None:
-    refused("Redis Cluster", "--cluster-enabled", "yes")
+    # Its second port is the first one and 10,000 unless it is said: there may be no such port.
+    refused("Redis Cluster", "--cluster-enabled", "yes", "--cluster-port", str(servers.free_port()))
 
 
 def test_a_replica_is_refused_with_its_primary() -> None:

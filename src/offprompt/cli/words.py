@@ -31,6 +31,7 @@ CHINESE: Final = {
     "erased for good": "已彻底删除",
     "nothing here": "没有内容",
     "listening on": "正在监听",
+    "point your agent here:": "请把代理指向这里：",
     "id": "标识",
     "roles": "角色",
     "created": "创建时间",

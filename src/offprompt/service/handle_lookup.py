@@ -46,7 +46,7 @@ class HandleLookup:
             memory = self.turn.memory(name)
             text = None if memory is None else self.turn.scrubber.hide(memory.text)
             return Looked("not_found") if text is None else at_pointer(restore_lookalikes(text), pointer)
-        slot = self.turn.slots.get(name, touch=touch, actor=self.turn.kit.actor.via("session"))
+        slot = self.turn.slot(name, touch=touch, actor=self.turn.kit.actor.via("session"))
         if slot is None:
             return Looked("not_found")
         if slot.policy == "never" and not is_free(slot):

@@ -171,7 +171,7 @@ class MemoryActions:
             return self._pages.show(ShownValue(name, text, source, date), page, foreign=source in FOREIGN, again=again)
         if action.arguments.get("part") == SUMMARY:
             name = f"{name}.{SUMMARY}"
-        slot = self.turn.slots.get(name, actor=self._actor)
+        slot = self.turn.slot(name, actor=self._actor)
         if slot is None:
             return Receipt("mem_read", self._say("missing", name), ok=False, name=name)
         if slot.policy == "never":

@@ -115,6 +115,11 @@ class Turn:
         """The slots that the session sees."""
         return Slots(self.kit.slot_kit, self.scope, self.kit.actor)
 
+    def slot(self, name: str, *, actor: str, touch: bool = True) -> Slot | None:
+        """The slot of that name. Of one that is not there no event is left: the name is what the model wrote."""
+        found = self.slots.get(name, touch=False)
+        return self.slots.get(name, actor=actor) if touch and found is not None else found
+
     @property
     def stored(self) -> list[Slot]:
         """The slots that the session inherits, parts and all; read once a call."""
