@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -11,8 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any, get_args
 
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 from offprompt.cli import main
 from offprompt.mcp.snippets import WHERE, Host, snippet
@@ -84,3 +87,44 @@ def test_the_page_names_every_tool_argument_and_prompt() -> None:
     for name, tool in TOOLS.items():
         assert set(re.findall(r"`(\w+)`", rows[name])) == set(tool.inputs["properties"])
     assert [prompt.title for prompt in PROMPTS if prompt.title not in PAGE] == []
+
+
+def test_what_the_http_snippet_says_reaches_the_server(tmp_path: Path) -> None:
+    own = started(SHOWN[len(HOSTS)])
+    environ = {**os.environ, "OFFPROMPT_URL": str(tmp_path / "a.db"), "XDG_DATA_HOME": str(tmp_path)}
+    offprompt = [sys.executable, "-m", "offprompt"]
+    made = subprocess.run(
+        [*offprompt, "key", "create", "host", "--user", "alice"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    key = made.stdout.split()[0]
+    listening = subprocess.Popen(
+        [*offprompt, "mcp", "--http", "--port", "0"],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert listening.stdout is not None
+        first = listening.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+", first)
+        assert found is not None, first
+        assert own["type"] == "http"
+        url = own["url"].replace("http://127.0.0.1:7335", found[0])
+        headers = {name: value.replace("${OFFPROMPT_KEY}", key) for name, value in own["headers"].items()}
+
+        async def count() -> int:
+            async with (
+                httpx2.AsyncClient(headers=headers) as http,
+                Client(streamable_http_client(url, http_client=http), mode="legacy") as client,
+            ):
+                return len((await client.list_tools()).tools)
+
+        assert asyncio.run(count()) == 5
+    finally:
+        listening.terminate()
+        listening.communicate()
