@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from offprompt.gateway.events import EventReader, ServerEvent
+from offprompt.gateway.events import EventReader, ServerEvent, event_bytes
 from offprompt.testing.strict_chunks import Delivery
 from tests.gateway.between import Between
 from tests.gateway.client import Client, own_ids, script, text_of
@@ -222,3 +222,7 @@ def test_several_replies_at_once_and_functions_go_through(gateway: NewGateway) -
         answer = httpx.post(f"{running.url}/v1/chat/completions", json={**ASKED, "stream": False, **more}, timeout=20)
         assert answer.headers["offprompt-memory"].startswith("off; ")
     assert "mem_" not in flat(running.upstream.requests)
+
+
+def test_numbers_that_are_none_go_on_as_they_came() -> None:
+    assert event_bytes({"a": float("nan"), "b": -float("inf")}, named=False) == b'data: {"a":NaN,"b":-Infinity}\n\n'

@@ -13,11 +13,12 @@ from weakref import WeakValueDictionary
 
 from offprompt.errors import AccessError, BackendError, ConflictError, OffpromptError, ScopeError
 from offprompt.gateway.asked import THREADED, Asked, NotOursError, ThreadedError, model_in, taken, wire_of
-from offprompt.gateway.exchange import EVENTS, Begun, Exchange, in_thread
+from offprompt.gateway.exchange import EVENTS, Begun, Exchange
 from offprompt.gateway.upstream import Answered, Pairs, Upstreams, passed_on, plain_headers
 from offprompt.gateway.who import Who
 from offprompt.records import compact
 from offprompt.rest.problems import RequestError, problem_of
+from offprompt.service.agent_stream import in_thread
 from offprompt.wire.shapes import Wire
 
 AsgiScope: TypeAlias = MutableMapping[str, Any]

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from offprompt.records import as_dict, compact
+from offprompt.records import as_dict
 
 LINE_END: Final = r"(?:\r\n|\n|\r(?!\n))"
 LINES: Final = re.compile(LINE_END)
@@ -83,4 +83,9 @@ def _event(raw: bytes) -> ServerEvent:
 def event_bytes(data: dict[str, Any], *, named: bool) -> bytes:
     """An event that carries the data; named: by its `type`."""
     name = f"event: {data.get('type')}\n" if named else ""
-    return f"{name}data: {compact(data)}\n\n".encode("utf-8", HALVES)
+    return b"%sdata: %s\n\n" % (name.encode("utf-8", HALVES), json_bytes(data))
+
+
+def json_bytes(data: dict[str, Any]) -> bytes:
+    """A document as it is sent: half a character as its JSON escape, and numbers that are none, as they came."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", HALVES)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from offprompt.errors import ConflictError, ModelError, OffpromptError, UsageError
 from offprompt.gateway.asked import Asked
-from offprompt.gateway.events import HALVES, EventReader, EventTooLongError, ServerEvent, event_bytes
+from offprompt.gateway.events import EventReader, EventTooLongError, ServerEvent, event_bytes, json_bytes
 from offprompt.gateway.upstream import Answered, Pairs, Target, Upstreams
 from offprompt.records import LedgerEntry, Message, Reply, as_dict
+from offprompt.service.agent_stream import in_thread
 from offprompt.service.session import Session
 from offprompt.wire.one_answer import one_reply
 from offprompt.wire.one_stream import OneStream
@@ -51,7 +51,6 @@ class Exchange:
     path: str
     headers: Pairs
     replies: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    rounds: int = 0
     noted: LedgerEntry | None = None
 
     async def request(self, messages: list[Message]) -> tuple[bytes, Pairs]:
@@ -61,7 +60,6 @@ class Exchange:
         """
         is_count = self.asked.is_count
         prepared = await in_thread(self.session.preview if is_count else self.session.prepare, messages)
-        self.rounds += 1
         if not is_count and self.noted is None and (record := await in_thread(lambda: self.session.record)) is not None:
             self.noted = record.pending
         body, betas = self.asked.outgoing(prepared)
@@ -71,7 +69,7 @@ class Exchange:
         if given or betas:
             headers.append((b"anthropic-beta", b",".join([*given, *(beta.encode() for beta in betas)])))
         headers += [(b"content-type", b"application/json"), (b"accept-encoding", b"identity")]
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", HALVES), headers
+        return json_bytes(body), headers
 
     def sent(self, body: bytes, headers: Pairs) -> AbstractAsyncContextManager[Answered]:
         """The upstream's answer to a request."""
@@ -92,7 +90,7 @@ class Exchange:
         told = one_reply(self.asked.wire, self.replies, self._told(reply), has_calls=bool(reply.tool_calls))
         if told == data:
             return _as_it_came(answer, raw)
-        return _as_it_came(answer, json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode("utf-8", HALVES))
+        return _as_it_came(answer, json_bytes(told))
 
     async def _absorbed(self, data: dict[str, Any]) -> Reply | None:
         """The reply, read; None for one that no session can read: it goes on as it came."""
@@ -243,13 +241,3 @@ def _as_it_came(answer: Answered, raw: bytes) -> Begun:
 
 async def _once(content: bytes) -> AsyncGenerator[bytes]:
     yield content
-
-
-async def in_thread(call: Callable[..., T], *given: Any) -> T:
-    """The call in a worker thread; a cancelled task waits for its end, so that nothing works on behind it."""
-    task = asyncio.ensure_future(asyncio.to_thread(call, *given))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
