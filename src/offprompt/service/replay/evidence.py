@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -113,6 +114,27 @@ class Kept:
             self._stubs = len(sent.stubs)
 
 
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A value that a call uses. places: indexes of the messages that hold it. query: what a search for it would say."""
+
+    value: str
+    places: list[int]
+    query: str
+
+
+def uses(message: LoggedMessage, log: Log, sightings: Sightings) -> Iterator[Use]:
+    """The values that a message's calls use and that first stood in a result of the log before it."""
+    for call in message.calls:
+        for value in values_of(call):
+            places = sightings.of(value, log.texts)
+            if not places or places[0] < 0 or log.history.items[places[0]].kind not in STUBBED:
+                continue
+            words = "" if call.inline else message.text
+            query = " ".join([log.newest_user[:QUERY_CHARS], words, call.name]).replace(value, " ")
+            yield Use(value, places, query)
+
+
 class Evidence:
     """The evidence of one conversation's columns."""
 
@@ -125,13 +147,7 @@ class Evidence:
 
     def follow(self, message: LoggedMessage, sent: dict[str, Sent], log: Log) -> None:
         """Count the values of a message's calls, in the requests that led to it."""
-        for call in message.calls:
-            for value in values_of(call):
-                places = self._sightings.of(value, log.texts)
-                if not places or places[0] < 0 or log.history.items[places[0]].kind not in STUBBED:
-                    continue
-                self.values += 1
-                words = "" if call.inline else message.text
-                query = " ".join([log.newest_user[:QUERY_CHARS], words, call.name]).replace(value, " ")
-                for name, column in self.kept.items():
-                    column.kept += column.holds(value, places, query, sent[name], log, self._terms)
+        for use in uses(message, log, self._sightings):
+            self.values += 1
+            for name, column in self.kept.items():
+                column.kept += column.holds(use.value, use.places, use.query, sent[name], log, self._terms)

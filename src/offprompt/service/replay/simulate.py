@@ -11,7 +11,7 @@ from offprompt.service.replay.columns import COLUMNS, OURS, Column, Sent
 from offprompt.service.replay.evidence import Evidence
 from offprompt.service.replay.log import Log, Rules
 from offprompt.service.replay.logged import Conversation, LoggedMessage
-from offprompt.wire.prices import cached_tokens, price, request_price
+from offprompt.wire.prices import PriceSheet, cached_tokens, price, request_price
 
 
 def _ints() -> array[int]:
@@ -30,6 +30,14 @@ class Series:
     tokens: array[int] = field(default_factory=_ints)
     cached: array[int] = field(default_factory=_ints)
     price: array[float] = field(default_factory=_floats)
+
+    def add(self, sheet: PriceSheet, *, prefix: int, total: int, chars: int) -> None:
+        """One more request of `total` tokens, the first `prefix` of which repeat the request before."""
+        cached = cached_tokens(sheet, prefix)
+        self.chars.append(chars)
+        self.tokens.append(total)
+        self.cached.append(cached)
+        self.price.append(price(sheet, cached=cached, new=total - cached))
 
 
 @dataclass(slots=True)
@@ -133,7 +141,9 @@ class _Run:
         if message.kind == "assistant" and self.log.history.items:
             sent = {name: column.request(self.log) for name, column in self._columns.items()}
             for name, request in sent.items():
-                self._note(self._series[name], request)
+                self._series[name].add(
+                    self._rules.sheet, prefix=request.prefix, total=request.total, chars=request.chars
+                )
             self._note_head(self.log.head.tokens, sent["logged"], sent["auto"])
             self.turns.append(self._turns_before + max(self.log.turn, 1))
             if self.log.evidence_open:
@@ -157,13 +167,6 @@ class _Run:
             kept=self._kept,
             head=self._head,
         )
-
-    def _note(self, series: Series, request: Sent) -> None:
-        cached = cached_tokens(self._rules.sheet, request.prefix)
-        series.chars.append(request.chars)
-        series.tokens.append(request.total)
-        series.cached.append(cached)
-        series.price.append(price(self._rules.sheet, cached=cached, new=request.total - cached))
 
     def _note_head(self, tokens: int, logged: Sent, auto: Sent) -> None:
         """What the head would add to a request: all of it new in the first, repeated in the others."""
