@@ -7,12 +7,9 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Final
 
+from offprompt.privacy.plain import plain
 from offprompt.records.redaction import Span
 
-_FULL_WIDTH: Final = {ord("０") + value: str(value) for value in range(10)}
-_DASHES: Final = dict.fromkeys(map(ord, "‐‑‒–—−－"), "-")
-_SPACES: Final = dict.fromkeys(map(ord, "\u00a0\u2002\u2003\u2009\u202f\u3000\t\u200b\u200c\u200d\u2060\ufeff"), " ")
-_PLAIN: Final = {**_FULL_WIDTH, **_DASHES, **_SPACES, ord("Ｘ"): "X", ord("ｘ"): "x"}
 _RUN: Final = re.compile(r"[0-9](?:[ -]{0,2}[0-9]){11,}(?:[ -]?[Xx](?![A-Za-z]))?", re.ASCII)
 _REGION: Final = re.compile(r"1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3]", re.ASCII)
 _ID_LENGTH: Final = 18
@@ -26,10 +23,10 @@ def find_numbers(text: str) -> list[Span]:
     Digits   plain or full-width, in one run or set apart by spaces or dashes of any width.
     Cost     O(n): each digit is looked at once for each length that a number may have.
     """
-    plain = text.translate(_PLAIN)  # one character for one, so that places stay
+    digits = plain(text)
     found: list[Span] = []
-    for run in _RUN.finditer(plain):
-        before = plain[run.start() - 1 : run.start()]
+    for run in _RUN.finditer(digits):
+        before = digits[run.start() - 1 : run.start()]
         glued = before.isascii() and before.isalnum()
         found += _in_run(run[0], run.start(), glued=glued)
     return found
