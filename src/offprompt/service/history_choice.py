@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from offprompt.config import Settings
 from offprompt.records import SessionRecord
 from offprompt.service.conversation import Forms, Placed, history_kind, lapsing_frame, sent_messages
 from offprompt.service.rendering import StubLimits
@@ -14,7 +15,7 @@ from offprompt.service.turn import Turn
 from offprompt.wire.auto import Account, plan_request
 from offprompt.wire.history import Bounds, Fixed, History, Item, next_start, place, window_bounds
 from offprompt.wire.keeping import Piece, cheaper_to_keep
-from offprompt.wire.options import SessionOptions
+from offprompt.wire.options import HistoryPolicy, SessionOptions
 from offprompt.wire.prices import named_sheet
 from offprompt.wire.stubs import gone_line
 from offprompt.wire.used import plan_used
@@ -82,14 +83,10 @@ class HistoryChooser:
     def limits(self, placed: Sequence[Placed]) -> StubLimits:
         """From how many tokens on new results and documents are stubs; what the context cannot hold is one at once."""
         policy, most = self._options.policy, self._settings.stub_tokens
-        if policy in AT_ONCE:
+        later = policy in AFTER_USE or policy == "auto"
+        if later and self.bound(placed):
             return StubLimits(at_once=most)
-        if policy not in AFTER_USE and policy != "auto":
-            return StubLimits()
-        if self.bound(placed):
-            return StubLimits(at_once=most)
-        bounds = self._bounds(0)
-        return StubLimits(at_once=max(most, bounds.high if policy == "auto" else bounds.limit), after_use=most)
+        return StubLimits(at_once=most_at_once(policy, most, self._bounds(0)), after_use=most if later else None)
 
     def choose(self, placed: Sequence[Placed], base: int, *, added: int = 0) -> Choice:
         """What this request sends; base: tokens before the history, added: those that come there with a cut."""
@@ -204,12 +201,25 @@ class HistoryChooser:
         return indices[same] if same < min(len(indices), len(self._before)) else None
 
     def _bounds(self, base: int) -> Bounds:
-        model, settings = self._turn.model, self._settings
-        bounds = window_bounds(
-            model.context_tokens,
-            reserve_tokens=min(settings.output_reserve_tokens, model.context_tokens // 4),
-            head_tokens=base,
-            high_cap=settings.window_high_tokens,
-            low_cap=settings.window_low_tokens,
-        )
-        return replace(bounds, limit=max(bounds.limit - JOINTS_TOKENS, 0))
+        return history_bounds(self._turn.model.context_tokens, self._settings, base)
+
+
+def most_at_once(policy: HistoryPolicy, most: int, bounds: Bounds) -> int | None:
+    """Tokens of a new result or document over which the policy sends no whole one, None: any; most: `stub_tokens`."""
+    if policy in AT_ONCE:
+        return most
+    if policy == "auto":
+        return max(most, bounds.high)
+    return max(most, bounds.limit) if policy in AFTER_USE else None
+
+
+def history_bounds(context_tokens: int, settings: Settings, base: int) -> Bounds:
+    """The window of a model of that context; base: tokens before the history."""
+    bounds = window_bounds(
+        context_tokens,
+        reserve_tokens=min(settings.output_reserve_tokens, context_tokens // 4),
+        head_tokens=base,
+        high_cap=settings.window_high_tokens,
+        low_cap=settings.window_low_tokens,
+    )
+    return replace(bounds, limit=max(bounds.limit - JOINTS_TOKENS, 0))

@@ -9,6 +9,7 @@ from typing import Any
 from offprompt.errors import BackendError, ConflictError, UsageError
 from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionChange, SessionRecord, Size
 from offprompt.service.accounting import digester
+from offprompt.service.bounding import Bounding
 from offprompt.service.capture import Capture, false_claim
 from offprompt.service.conversation import Conversation
 from offprompt.service.handle_lookup import HandleLookup
@@ -50,7 +51,7 @@ class Session:
         self._texts = JournalIndex()
         self._capture = Capture(kit, scope, options)
         self._capture.check()
-        self._without = WithoutMemory(self._model.shape, options)
+        self._without = WithoutMemory(Bounding(self._model, kit.tokenizer, kit.settings, options.policy), options)
         self._last_entry: LedgerEntry | None = None
         self._asked = 0
 
@@ -88,6 +89,14 @@ class Session:
             sizes = Sizes(turn, self._sizes)
             builder = RequestBuilder(turn, record, self._options, self._conversation, sizes, self._texts)
             return builder.build(self._given(messages, ()), ()).request
+
+    def bounded(self, messages: Sequence[Any]) -> dict[str, Any] | None:
+        """What would be sent without memory; None: the messages as they are, since all of them may.
+
+        For    a caller who cannot wait for the store, which is not asked. The reply to it is not to be absorbed.
+        Raises UsageError for messages that are not of the wire.
+        """
+        return self._without.bounded(self._given(messages, ()))
 
     def _given(self, messages: Sequence[Any], show: Sequence[str]) -> list[dict[str, Any]]:
         """The messages as plain data, in the session's form."""

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from offprompt.records import MEMORY_ACTIONS, Head, Message, Receipt, Reply, SessionRecord, ToolCall
+from offprompt.service.bounding import Bounding
 from offprompt.service.conversation import Conversation, Forms, Placed
 from offprompt.service.grouping import rendered
 from offprompt.service.scrubber import Scrubber
 from offprompt.wire.actions import parse_actions
 from offprompt.wire.handles import Looked, resolve_arguments, resolve_text
-from offprompt.wire.head import Language, missing_text, receipt_text
+from offprompt.wire.head import Language, language_of, missing_text, receipt_text
 from offprompt.wire.options import SessionOptions, Underway
 from offprompt.wire.shapes import Outgoing, Result, Shape
+from offprompt.wire.sizes import messages_size, tools_size
 
 log = logging.getLogger("offprompt")
 
@@ -37,13 +40,18 @@ class WithoutMemory:
     given        the messages of the newest request. is_recorded: that request itself was stored.
     """
 
-    shape: Shape
+    bounding: Bounding
     options: SessionOptions
     language: Language = "en"
     cause: str = ""
     added: list[Message] = field(default_factory=list[Message])
     given: Sequence[Message] = ()
     is_recorded: bool = False
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the session's wire."""
+        return self.bounding.model.shape
 
     def underway(self, asked: int) -> Underway:
         """What of this another process needs to read the reply to the request of that number."""
@@ -67,18 +75,48 @@ class WithoutMemory:
         self.is_recorded = False
         self.cause = f"memory is not available, this request went without it: {cause}"
         log.warning("%s", self.cause)
+        return self._request(messages, known)
+
+    def bounded(self, messages: Sequence[Message]) -> dict[str, Any] | None:
+        """The request without memory where nothing is known of the session; None: all the messages may go as they are.
+
+        Nothing  is noted: its reply is not to be read.
+        """
+        system, rest = self.shape.split_system(messages, self.options.system)
+        return None if self._own(rest, self._base(system, Head())) is rest else self._request(messages, None)
+
+    def _request(self, messages: Sequence[Message], known: Known | None) -> dict[str, Any]:
         system, rest = self.shape.split_system(messages, self.options.system)
         head = known.record.head if known is not None and known.record.head is not None else Head()
-        sent = rest if known is None else self._sent(rest, known)
+        base = self._base(system, head)
+        sent = self._own(rest, base) if known is None else self._sent(rest, known, base)
         return self.shape.request(
             Outgoing(self.options.model, system, head.text, [*self.options.tools, *head.tools], sent)
         )
 
-    def _sent(self, rest: Sequence[Message], known: Known) -> Sequence[Message]:
+    def _base(self, system: Sequence[Message], head: Head) -> int:
+        """Tokens in front of the messages."""
+        count = self.bounding.tokenizer
+        tools = tools_size([*self.options.tools, *head.tools], count).tokens
+        return messages_size(system, self.shape, count).tokens + tools + count.count(head.text)
+
+    def _own(self, rest: Sequence[Message], base: int) -> Sequence[Message]:
+        """The client's messages, as much of them as may go out; the same ones where all of them may."""
+        given = Conversation(self.shape, _unkeyed).place(rest, 0.0)
+        language = self.bounding.settings.language or language_of("\n".join(map(self.shape.text, rest[-1:])))
+        forms = Forms(max((each.entry.turn for each in given), default=0))
+        placed = self.bounding.bounded(given, forms, start="", base=base, language=language)
+        return rest if placed is given else self._rendered(placed, forms)
+
+    def _sent(self, rest: Sequence[Message], known: Known, base: int) -> Sequence[Message]:
         """The messages as they go out: frozen forms of those that were sent, new ones without known secrets."""
         placed = [self._scrubbed(each, known.scrubber) for each in known.conversation.place(rest, known.record.used_at)]
         newest = max((each.entry.turn for each in placed if each.entry.kind == "user"), default=0)
-        forms = Forms.of_turn(known.record, newest)
+        forms, language = Forms.of_turn(known.record, newest), "zh" if known.record.language == "zh" else "en"
+        start = known.record.start
+        return self._rendered(self.bounding.bounded(placed, forms, start=start, base=base, language=language), forms)
+
+    def _rendered(self, placed: Sequence[Placed], forms: Forms) -> list[Message]:
         return [message for group in rendered(placed, range(len(placed)), self.shape, forms) for message in group]
 
     def _scrubbed(self, placed: Placed, scrubber: Scrubber) -> Placed:
@@ -121,6 +159,11 @@ class WithoutMemory:
             refused=parsed.refused,
             warnings=(self.cause,),
         )
+
+
+def _unkeyed(text: str) -> str:
+    """A digest for what is stored nowhere."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def nothing(_name: str, _pointer: str, /) -> Looked:
