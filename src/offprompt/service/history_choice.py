@@ -36,6 +36,7 @@ class Choice:
     start    index of the oldest placed message that is sent; indices: of all that are. forms: of each.
     kept, stubbed, account   for the record. fresh: places of the messages that become stubs at this request.
     room     tokens that the context still holds. broken: thinking is still sent whose prefix a cut has changed.
+    is_active  the policy `auto` has made a change, which the head comes with.
     """
 
     start: int
@@ -47,6 +48,7 @@ class Choice:
     room: int
     fresh: tuple[int, ...] = ()
     broken: bool = False
+    is_active: bool = False
 
 
 class HistoryChooser:
@@ -88,15 +90,21 @@ class HistoryChooser:
             return StubLimits(at_once=most)
         return StubLimits(at_once=most_at_once(policy, most, self._bounds(0)), after_use=most if later else None)
 
-    def choose(self, placed: Sequence[Placed], base: int, *, added: int = 0) -> Choice:
-        """What this request sends; base: tokens before the history, added: those that come there with a cut."""
+    def choose(self, placed: Sequence[Placed], base: int, *, waiting: int = 0) -> Choice:
+        """What this request sends.
+
+        base     tokens before the history, with our head where it is there. waiting: those of a head that comes with
+                 the first change.
+        """
         floor = self.bound(placed)
         start = next((at for at, each in enumerate(placed) if each.entry.key == self._record.start), 0)
-        note = self._turn.kit.tokenizer.count(gone_line(self._turn.language)) + added
-        kept = self._kept(placed, start, base + (note if start else 0), bound=floor > 0)
+        note = self._turn.kit.tokenizer.count(gone_line(self._turn.language))
+        front = base + (note if start else 0)
+        kept = self._kept(placed, start, front, bound=floor > 0)
         history = History(self._items(placed, bound=floor > 0))
-        bounds = replace(self._bounds(base), floor=floor)
-        planned, fresh, account = self._plan(placed, history, start, Fixed(base, note=note), bounds)
+        bounds = replace(self._bounds(base + waiting), floor=floor)
+        fixed = Fixed(base, head=waiting, note=note)
+        planned, fresh, account = self._plan(placed, history, start, fixed, bounds)
         # A start just behind its turn's opener leaves out nothing more: no cut.
         if history.indices(planned) != history.indices(start):
             start = planned
@@ -106,7 +114,10 @@ class HistoryChooser:
         stubbed = (*self._record.stubbed, *keys)
         room = bounds.limit - (note if start else 0) - history.tokens(start, stubs=True)
         broken = moved and start < floor
-        return Choice(start, history.indices(start), self._forms, kept, stubbed, account, room, fresh, broken)
+        is_active = account.get("active", 0.0) > 0
+        return Choice(
+            start, history.indices(start), self._forms, kept, stubbed, account, room, fresh, broken, is_active
+        )
 
     def _kept(self, placed: Sequence[Placed], start: int, front: int, *, bound: bool) -> Mapping[str, bool]:
         """What stays of all that the last turn showed; decided when the next one begins, and never again."""
@@ -168,7 +179,7 @@ class HistoryChooser:
                 sent=self._repeated(placed, history.indices(start), fixed.base + (fixed.note if start else 0)),
                 requests=self._record.requests,
                 sheet=sheet,
-                fixed=fixed,
+                fixed=replace(fixed, head=0),
                 bounds=bounds if policy in CUTTING else None,
             )
             return used.start, used.stubbed, account
@@ -177,6 +188,13 @@ class HistoryChooser:
         if policy != "auto":
             return start, (), account
         known, changed = Account.of(account), self._changed(history.indices(start), placed)
+        if fixed.head:
+            known = replace(known, head=float(fixed.head))
+            if known.active or any(each.entry.bodies or each.entry.kind == "answer" for each in placed):
+                # What has left needs the head at once, and then nothing repeats.
+                known, changed = replace(known, active=1.0, sent=0.0), None
+        elif known.head:
+            fixed = replace(fixed, base=fixed.base - int(known.head), head=int(known.head))
         if changed is not None:
             known = known.broken(history, start, changed, fixed)
         plan = plan_request(history, known, start=start, sheet=sheet, bounds=bounds, fixed=fixed)

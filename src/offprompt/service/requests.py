@@ -11,7 +11,7 @@ from offprompt.records import Head, LedgerEntry, Memory, Message, SessionChange,
 from offprompt.service.accounting import close_entry
 from offprompt.service.conversation import Conversation, Placed, lapsing_frame
 from offprompt.service.grouping import joined_results, rendered
-from offprompt.service.heads import build_head, head_tokens
+from offprompt.service.heads import build_head
 from offprompt.service.history_choice import Choice, HistoryChooser
 from offprompt.service.leak_guard import guarded_head, own_text, words_of
 from offprompt.service.memory_search import has_memories
@@ -81,14 +81,11 @@ class RequestBuilder:
         placed = self._seen(placed, newest, show, head, chooser.limits(placed))
         fixed = fixed_sizes(self._turn, system, self._options.tools, head)
         base = sum(size.tokens for size in fixed.values())
-        added = 0 if head.text else self._head_tokens()
-        choice = chooser.choose(placed, base, added=added)
-        if not head.text and self._needs_head(placed, choice):
+        waits = not head.text and not chooser.bound(placed)
+        choice = chooser.choose(placed, base, waiting=self._head_tokens(base, system) if waits else 0)
+        if waits and self._needs_head(placed, choice):
             head = self._first_head()
             fixed = fixed_sizes(self._turn, system, self._options.tools, head)
-            base = sum(size.tokens for size in fixed.values())
-            chooser = HistoryChooser(self._turn, self._record, self._options, self._sizes, before, turn)
-            choice = chooser.choose(placed, base)
         tools = (*self._options.tools, *head.tools)
         placed = self._recalled(placed, newest, choice)
         layout = Layout(
@@ -125,11 +122,14 @@ class RequestBuilder:
     def _needs_head(self, placed: Sequence[Placed], choice: Choice) -> bool:
         """Whether what the request leaves out, or what the model asked its memory already, needs tools."""
         sent = [placed[at].entry for at in choice.indices]
-        return choice.start > 0 or bool(choice.fresh) or any(each.bodies or each.kind == "answer" for each in sent)
+        has_left = choice.is_active or choice.start > 0 or bool(choice.fresh)
+        return has_left or any(each.bodies or each.kind == "answer" for each in sent)
 
-    def _head_tokens(self) -> int:
-        """What a head would add."""
-        return head_tokens(self._turn, build_head(self._turn, self._options, self._record.nonce))
+    def _head_tokens(self, base: int, system: Sequence[Message]) -> int:
+        """What a head would add to the tokens before the history."""
+        coming = build_head(self._turn, self._options, self._record.nonce)
+        sizes = fixed_sizes(self._turn, system, self._options.tools, coming)
+        return sum(size.tokens for size in sizes.values()) - base
 
     def _first_head(self) -> Head:
         head = guarded_head(self._turn, build_head(self._turn, self._options, self._record.nonce))

@@ -22,6 +22,7 @@ class Account:
     requests     requests so far. full, sent: tokens of the newest request if everything had been sent, and as sent;
                  the next request repeats them, unless the account is `broken`.
     active       1.0 once results over the size are stubs (and our head stands, where it was not there before).
+    head         tokens of our head where it came later than the first request; sending everything is without it.
     """
 
     everything: float = 0.0
@@ -30,6 +31,7 @@ class Account:
     full: float = 0.0
     sent: float = 0.0
     active: float = 0.0
+    head: float = 0.0
 
     @classmethod
     def of(cls, sums: Mapping[str, float]) -> Account:

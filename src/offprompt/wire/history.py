@@ -179,7 +179,7 @@ class Fixed:
     """Tokens that stand before the history.
 
     base   in every request: system text, tools, and our head where it is there from the first request.
-    head   our head, where it comes only with activation (replay of a log); 0 in a live session.
+    head   our head, where it comes only with activation: in the replay of a log, and in a session that waits with it.
     note   the line that says that earlier turns left.
     """
 
