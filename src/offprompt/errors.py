@@ -8,6 +8,7 @@
     │   │   ├── BudgetError            what a scope may spend on models in a day is spent
     │   │   └── RateError              more requests than an app may make in a time; says when to ask again
     │   ├── ConflictError              another version, another writer, another trust
+    │   │   └── HeldError              what was to be erased is under a legal hold
     │   ├── SchemaError                a value that its slot's JSON schema refuses
     │   ├── HandleError                a handle that was not issued, or not for this place
     │   ├── LeakError                  a stored value that is about to be sent without having been shown or said
@@ -90,6 +91,10 @@ class ConflictError(UsageError):
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         self.retry_after_s = retry_after_s
         super().__init__(message)
+
+
+class HeldError(ConflictError):
+    """What was to be erased is under a legal hold; nothing was changed."""
 
 
 class SchemaError(UsageError):

@@ -22,6 +22,7 @@ from offprompt.privacy.redact import CheckedRedactor
 from offprompt.protocols import ChatModel, Clock
 from offprompt.records import Purpose
 from offprompt.records.places import data_folder, masked, user_config_folder
+from offprompt.service.holding import Holds
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.offprompt import Offprompt, Parts
@@ -29,6 +30,7 @@ from offprompt.service.quotas import Quotas
 from offprompt.service.slot_writer import Kit
 from offprompt.service.spooled_writes import SpooledWrites
 from offprompt.service.spooling import Spool
+from offprompt.service.tombstones import Tombstones
 from offprompt.wire.prices import PriceSheet, builtin_sheets, parse_sheets
 
 
@@ -98,7 +100,7 @@ def _assembled(
     main, slots, tokenizer = engines.main, engines.slots, tokenizer_for("")
     counted = ModelCalls(main, clock, tokenizer, loaded, sheets, make)
     quotas = Quotas(slots, main, engines.coordinator, clock, loaded)
-    kit = Kit(slots, clock, tokenizer, loaded, spool, quotas)
+    kit = Kit(slots, clock, tokenizer, loaded, spool, quotas, Holds(main, clock), Tombstones(main))
     memories = MemoryAccess(
         main,
         kit,

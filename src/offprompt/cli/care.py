@@ -64,8 +64,9 @@ def restore(
     if not source.is_file():
         raise UsageError(f"the backup {str(source)!r} is not a file; correct the path")
     with call.memory(create=True) as memory:
-        maintenance.restore(memory.parts.main, source, force=force)
-    call.put({"restored": str(source)}, f"{call.say('restored from')} {source}")
+        again = memory.restore(source, force=force)
+    more = f"; {call.say('erased anew')}: {len(again)}" if again else ""
+    call.put({"restored": str(source), "erased": len(again)}, f"{call.say('restored from')} {source}{more}")
 
 
 def sweep(call: Call) -> None:
@@ -81,6 +82,7 @@ def sweep(call: Call) -> None:
             undo_s=settings.undo_s,
             session_idle_s=settings.session_idle_s,
             user_idle_days=settings.user_idle_days,
+            holds=parts.holds.list(),
         )
     counts = (
         f"{swept.slots} {call.say('slots')}, {swept.memories} {call.say('memories')}, "

@@ -12,6 +12,7 @@ from offprompt.records import (
     JournalEntry,
     LedgerEntry,
     MemoryOp,
+    Reached,
     Scope,
     SessionChange,
     SessionRecord,
@@ -212,6 +213,40 @@ class Notes(Protocol):
 
 class Store(SlotStore, MemoryStore, SessionStore, Portable, Notes, Protocol):
     """An engine that can keep all: slots, memories, sessions, and one log of events for them."""
+
+    def part_with(self, scope: Scope, pseudonym: str) -> int:
+        """The last step of erasing a user, an agent or a session whole, whose records are removed already.
+
+        Destroys its digest key, what is known of its aliases and revisions, and puts the pseudonym in place of its id
+        in events, whose names, sessions, and actors of that id go too; one transaction. How many events it masked.
+
+        Raises   UsageError unless the scope is one user, one agent or one session.
+        """
+        ...
+
+
+@runtime_checkable
+class Scourable(Protocol):
+    """An engine that can do something about what deleted rows leave behind."""
+
+    def scour(self) -> Reached:
+        """Overwrite or let go of it, as far as the engine can.
+
+        Raises   BackendError if the engine fails.
+        """
+        ...
+
+
+@runtime_checkable
+class Traceable(Protocol):
+    """An engine whose files can be searched."""
+
+    def traces(self, texts: Sequence[bytes]) -> list[Finding]:
+        """Look for bytes that were erased wherever the engine may look, not only in rows.
+
+        Cost     O(size of its files).
+        """
+        ...
 
 
 @runtime_checkable

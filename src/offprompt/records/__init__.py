@@ -4,6 +4,7 @@ from offprompt.records.access import APPLICATION, ROLES, Actor, Identity, Issued
 from offprompt.records.action import MEMORY_ACTIONS, Action, Parsed, Receipt, Refusal, Reply, ToolCall
 from offprompt.records.agent import AgentReply, Stopped, ToolRun
 from offprompt.records.alias import AliasesOf, JoinUsers, Moved, MoveSlots, UserOf
+from offprompt.records.erasure import ErasedStore, ErasureReceipt, Hold, Reached
 from offprompt.records.event import Event
 from offprompt.records.finding import Finding
 from offprompt.records.json import Json, Message, as_dict, as_list, canonical, compact, text_of
@@ -117,6 +118,8 @@ __all__ = [
     "DoneVectors",
     "EraseMemories",
     "EraseSlots",
+    "ErasedStore",
+    "ErasureReceipt",
     "Event",
     "Finding",
     "Finish",
@@ -127,6 +130,7 @@ __all__ = [
     "GuardSlot",
     "Head",
     "Hit",
+    "Hold",
     "Identity",
     "IndexMemories",
     "IndexPage",
@@ -169,6 +173,7 @@ __all__ = [
     "Purpose",
     "PutSlot",
     "QueueVectors",
+    "Reached",
     "Recalled",
     "Receipt",
     "Refusal",

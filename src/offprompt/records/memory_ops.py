@@ -130,12 +130,14 @@ class SweepMemories(MemoryOp[int]):
     """Remove what expired, and what was hidden longer than the undo time; how many.
 
     idle_before  users none of whose memories was added, changed or recalled since then lose what is not pinned.
+    spared       scopes whose subtrees keep all that they have.
     """
 
     app: str | None = None
     undo_s: float = 7 * 86400
     idle_before: float | None = None
     actor: str = "sweep"
+    spared: tuple[Scope, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

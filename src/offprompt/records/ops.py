@@ -180,11 +180,15 @@ class MeasureSlots(SlotOp[Measured]):
 
 @dataclass(frozen=True, slots=True)
 class SweepSlots(SlotOp[int]):
-    """Remove what expired, and what was hidden longer than the undo time; returns how many. All scopes, or one app."""
+    """Remove what expired, and what was hidden longer than the undo time; returns how many. All scopes, or one app.
+
+    spared   scopes whose subtrees keep all that they have.
+    """
 
     app: str | None = None
     undo_s: float = 7 * 86400
     actor: str = "sweep"
+    spared: tuple[Scope, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,7 +209,11 @@ def _store(kit: MemoryKit, memories: Sequence[Memory], done: Imported, name: str
         for one in clean
     ]
     indexed, _ = index_texts(kit.embedder, named)
+    erased = {place: kit.slots.erased_at(place) for place in {one.scope for one in named}}
     for given, one, made in zip(memories, named, indexed, strict=True):
+        if one.created_at <= erased[one.scope]:
+            done.refused.append(Problem(name, 0, f"{given.memory_id}: it is older than the erasure of {one.scope}"))
+            continue
         key = f"import/{given.memory_id or one.digest}"
         try:
             if kit.slots.quotas is not None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from offprompt.errors import UnsupportedError
 from offprompt.protocols import Checkable, Clock, Maintainable, MemoryStore, SessionStore, SlotStore, apply, run
-from offprompt.records import Finding, Scope, SweepMemories, SweepSlots
+from offprompt.records import Finding, Hold, Scope, SweepMemories, SweepSlots
 
 DAY_S: Final = 86400.0
 UNDO_S: Final = 7 * DAY_S
@@ -81,21 +81,29 @@ def sweep(
     undo_s: float = UNDO_S,
     session_idle_s: float = SESSION_IDLE_S,
     user_idle_days: int = 0,
+    holds: Sequence[Hold] = (),
 ) -> Swept:
     """Remove slots and memories that expired or were forgotten longer than `undo_s` ago, and sessions that are idle.
 
     app      of one app only. session_idle_s: sessions not used for so long.
     user_idle_days  > 0: users none of whose memories was added, changed or recalled for so many days lose them, but
-                    for pinned ones. Slots stay.
+                    for pinned ones. Slots stay. holds: whose records stay in any case.
     """
     now = clock.now()
     idle_before = now - user_idle_days * DAY_S if user_idle_days else None
-    scope = None if app is None else Scope(app, shared=True)
+    spared = tuple(hold.scope for hold in holds)
     return Swept(
-        run(slots, SweepSlots(app, undo_s)),
-        apply(memories, SweepMemories(app, undo_s, idle_before)),
-        sessions.drop_sessions(scope=scope, idle_before=now - session_idle_s),
+        run(slots, SweepSlots(app, undo_s, spared=spared)),
+        apply(memories, SweepMemories(app, undo_s, idle_before, spared=spared)),
+        _sweep_sessions(sessions, None if app is None else Scope(app, shared=True), now - session_idle_s, spared),
     )
+
+
+def _sweep_sessions(sessions: SessionStore, scope: Scope | None, idle_before: float, spared: Sequence[Scope]) -> int:
+    if not spared:
+        return sessions.drop_sessions(scope=scope, idle_before=idle_before)
+    records = [record for record in sessions.sessions(scope) if not any(one.holds(record.scope) for one in spared)]
+    return sum(sessions.drop_sessions(scope=record.scope, idle_before=idle_before) for record in records)
 
 
 def _maintainable(store: object, what: str) -> Maintainable:

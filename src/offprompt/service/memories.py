@@ -297,6 +297,7 @@ class Memories:
         """
         checked_choice("within", within, ("exact", "subtree"))
         self._actor.check_within(self.scope, within)
+        self._kit.slots.check_erasable(self.scope)
         self._kit.slots.make_way()
         who = actor or self._actor.name
         if not ids:

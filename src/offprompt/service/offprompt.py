@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +13,18 @@ from typing import TYPE_CHECKING, Any, Literal
 from offprompt.config import Settings
 from offprompt.errors import NotFoundError, ScopeError, UsageError
 from offprompt.protocols import Clock, Coordinator, SessionStore, SlotStore, Store, Tokenizer, apply, run
-from offprompt.records import APPLICATION, Actor, EraseMemories, EraseSlots, Event, Recalled, Remembered, Scope
+from offprompt.records import (
+    APPLICATION,
+    Actor,
+    EraseMemories,
+    EraseSlots,
+    ErasureReceipt,
+    Event,
+    Finding,
+    Recalled,
+    Remembered,
+    Scope,
+)
 from offprompt.records.alias import Joined
 from offprompt.records.holder import Holder
 from offprompt.records.slot import RESERVED_PREFIX
@@ -20,6 +32,7 @@ from offprompt.records.values import check_unversioned, checked_count, checked_t
 from offprompt.service.aliasing import join_users, resolved, with_aliases
 from offprompt.service.async_session import AsyncSession
 from offprompt.service.holders import holders
+from offprompt.service.holding import Holds
 from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.model_calls import SESSIONS, ModelCalls
@@ -69,6 +82,11 @@ class Parts:
         return self.memories.models
 
     @property
+    def holds(self) -> Holds:
+        """The legal holds: whose records are not erased."""
+        return Holds(self.main, self.clock)
+
+    @property
     def sessions(self) -> SessionStore:
         """The store of sessions."""
         return self.main
@@ -83,7 +101,7 @@ class BoundScope:
     def __init__(self, parts: Parts, scope: Scope, actor: Actor = APPLICATION, *, op_key: str | None = None) -> None:
         self._parts = parts
         self.scope, self.actor = scope, actor
-        kit = Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings, parts.spool, parts.quotas)
+        kit = Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings, parts.spool, parts.quotas, parts.holds)
         self.slots = Slots(kit, scope, actor, op_key=op_key)
         self.write = self.slots.write
         self.read = self.slots.read
@@ -214,6 +232,7 @@ class BoundScope:
         """
         self.actor.check_within(self.scope, "subtree")
         parts, counts, who = self._parts, {"slots": 0, "memories": 0, "sessions": 0}, self.actor.name
+        parts.holds.check(self.scope)
         for scope in with_aliases(parts.memories.store, self.scope):
             if parts.spool is not None:
                 parts.spool.drop(scope)
@@ -296,6 +315,51 @@ class Offprompt:
             self.parts.spool.make_way()
         stores = self.parts.slots, self.parts.memories.store
         return join_users(*stores, app or self.parts.settings.app, old, new, preview=preview, actor=actor)
+
+    @property
+    def holds(self) -> Holds:
+        """Legal holds: whose records are not erased until they are lifted."""
+        return self.parts.holds
+
+    def erase(
+        self,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        app: str | None = None,
+        actor: Actor | str = "app",
+    ) -> ErasureReceipt:
+        """Remove all that is stored of one user, one agent or one session, for good, from every store.
+
+        A user's    other ids (see `alias`) go with it. Events stay, under a pseudonym; its digest key is destroyed.
+        Returns     a receipt: what went, what the stores did, which copies they do not reach; see `verify_erased`.
+        Later       imports of files made before, waiting writes of other machines, jobs in flight bring nothing back.
+        Raises      ScopeError without an id; UsageError for more than one; HeldError: then nothing was changed.
+        """
+        from offprompt.service.erasing import erase_whole  # noqa: PLC0415 - rare
+
+        bound = self.scope(user=user, agent=agent, session=session, app=app, actor=actor)
+        return erase_whole(self.parts, self.keys, bound.scope, bound.actor)
+
+    def restore(self, source: str | os.PathLike[str], *, force: bool = False) -> list[ErasureReceipt]:
+        """Put a backup in place of all that the store holds, and erase anew who was erased since it was made.
+
+        Raises   as `maintenance.restore`.
+        """
+        from offprompt.service.erasing import restore_without  # noqa: PLC0415 - rare
+
+        return restore_without(self.parts, self.keys, source, force=force)
+
+    def verify_erased(self, receipt: ErasureReceipt, *, texts: Sequence[str] = ()) -> list[Finding]:
+        """Look whether what a receipt says is so: rows of every table, the vectors, the spool, bytes of files.
+
+        texts    what was stored, to be looked for in rows, and byte for byte in the files of a SQLite store.
+        Cost     reads all that is stored.
+        """
+        from offprompt.service.erasure_check import verify  # noqa: PLC0415 - rare
+
+        return verify(self.parts, receipt, texts)
 
     def users(self, *, app: str | None = None) -> list[Holder]:
         """The users and agents of an app for whom something is stored, and how much; the shared scope first.

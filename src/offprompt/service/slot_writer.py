@@ -31,9 +31,11 @@ from offprompt.records import (
     text_of,
 )
 from offprompt.records.values import pieces
+from offprompt.service.holding import Holds
 from offprompt.service.policies import Chosen, choose_policy, is_profile
 from offprompt.service.quotas import Quotas
 from offprompt.service.spooling import Spool
+from offprompt.service.tombstones import Tombstones
 from offprompt.wire.schema import check_schema
 
 
@@ -51,7 +53,8 @@ class Writer:
 class Kit:
     """What the services share: one store, one clock, one tokenizer, the settings.
 
-    spool    None: no write is kept. quotas: what an app may store; None: anything.
+    spool    None: no write is kept. quotas: what an app may store; None: anything. holds: what is not erased.
+    stones   who was erased; None: nobody.
     """
 
     slots: SlotStore
@@ -60,6 +63,20 @@ class Kit:
     settings: Settings
     spool: Spool | None = None
     quotas: Quotas | None = None
+    holds: Holds | None = None
+    stones: Tombstones | None = None
+
+    def check_erasable(self, scope: Scope) -> None:
+        """Nothing, if nothing in the scope's subtree is under a legal hold.
+
+        Raises   HeldError.
+        """
+        if self.holds is not None:
+            self.holds.check(scope)
+
+    def erased_at(self, scope: Scope) -> float:
+        """When whom a scope is of was last erased; what is older does not come back. 0.0: never."""
+        return 0.0 if self.stones is None else self.stones.erased_at(scope)
 
     def make_way(self) -> None:
         """Do the writes that wait, before what must not come before them.

@@ -246,6 +246,7 @@ class Slots(Guards):
         if within not in ("exact", "subtree"):
             raise UsageError(f"within={within!r}: it is exact or subtree")
         self._actor.check_within(self.scope, within)
+        self._kit.check_erasable(self.scope)
         self._kit.make_way()
         chosen: list[str] = []
         for name in [clean_name(name) for name in names]:

@@ -40,10 +40,12 @@ class SpooledWrites:
     memories: MemoryAccess
 
     def perform(self, one: Spooled) -> None:
-        """Do one.
+        """Do one; nothing for somebody who was erased since it was asked for.
 
         Raises   BackendError if the store does not answer; another error of ours if it refuses.
         """
+        if one.at <= self.kit.erased_at(one.scope):
+            return
         if one.op == "write":
             self._write(one)
         elif one.op == "remember":

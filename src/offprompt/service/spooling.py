@@ -121,6 +121,10 @@ class Spool:
                         _store(path, kept)
         return count
 
+    def count(self, scope: Scope) -> int:
+        """How many writes wait, or were set aside, in a scope's subtree."""
+        return sum(scope.holds(one.scope) for path in (self.path, self.aside) for one in _read(path))
+
     def findings(self) -> list[Finding]:
         """What `doctor` says of the spool; nothing where it is empty."""
         found: list[Finding] = []

@@ -135,6 +135,7 @@ def _sweep(parts: Parts) -> Iterator[int]:
         undo_s=settings.undo_s,
         session_idle_s=settings.session_idle_s,
         user_idle_days=settings.user_idle_days,
+        holds=parts.holds.list(),
     )
     yield swept.slots + swept.memories + swept.sessions
 

@@ -21,6 +21,7 @@ from offprompt.records import (
     Unindexed,
 )
 from offprompt.stores import _memory_rules as rules
+from offprompt.stores._parting import FLOOR
 from offprompt.stores._rows import memory_values
 
 K = TypeVar("K")
@@ -139,7 +140,22 @@ class MemoryRows:
         return revision + 1
 
     def revision(self, scope: Scope) -> tuple[int, int]:
-        return self.revisions.get(scope.key, (0, 0))
+        if (found := self.revisions.get(scope.key)) is not None:
+            return found
+        floor = self.revisions.get((scope.app, FLOOR, "", ""), (0, 0))[0]
+        return floor, floor
+
+    def part_with(self, scope: Scope) -> None:
+        """Let go of the revisions in the scope's subtree, and of its user's aliases; see `_parting`."""
+        gone = [key for key in self.revisions if key[1] != FLOOR and scope.holds(Scope.from_key(key))]
+        if gone:
+            floor = (scope.app, FLOOR, "", "")
+            after = max(self.revisions.pop(key)[0] for key in gone) + 1
+            after = max(after, self.revisions.get(floor, (0, 0))[0])
+            self.revisions[floor] = (after, after)
+        for key, new in list(self.joined.items()):
+            if key[0] == scope.app and scope.user is not None and scope.user in (key[1], new):
+                del self.joined[key]
 
     def page(self, scope: Scope, after: int) -> list[tuple[Memory, Indexed | None]]:
         rows = [row for row in self.memories.values() if row.scope == scope and row.revision > after]

@@ -219,7 +219,7 @@ def sweep(table: MemoryTable, op: SweepMemories, now: float) -> int:
     """See SweepMemories."""
     scope = Scope(op.app, shared=True) if op.app is not None else Scope(shared=True)
     event = timer(now, scope, "memory.sweep", op.actor)
-    rows = table.over(op, now)
+    rows = [row for row in table.over(op, now) if not any(one.holds(row.scope) for one in op.spared)]
     _remove(table, rows)
     if rows:
         table.log([event(None, why=f"{len(rows)} memories")])

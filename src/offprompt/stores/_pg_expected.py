@@ -22,6 +22,7 @@ from offprompt.records import (
     UpdateMemory,
     UseMemories,
 )
+from offprompt.stores._parting import FLOOR
 from offprompt.stores._pg_connection import Statements
 from offprompt.stores._pg_locks import scopes_of
 from offprompt.stores._pg_rows import PLACE, THE_MEMORY, THE_SCOPE, columns_of
@@ -125,12 +126,14 @@ class Expected:
     def _read_revisions(self, keys: Sequence[ScopeKey]) -> Callable[[], None]:
         rows = self._db.later(
             f"SELECT {PLACE}, revision, whole_before FROM memory_scopes WHERE ({PLACE}) IN {_SCOPES}",
-            columns_of(set(keys), 4),
+            columns_of({*keys, *((key[0], FLOOR, "", "") for key in keys)}, 4),
         )
 
         def take() -> None:
-            self._revisions |= dict.fromkeys(keys, (0, 0))
-            self._revisions |= {(row[0], row[1], row[2], row[3]): (row[4], row[5]) for row in rows()}
+            found = {(row[0], row[1], row[2], row[3]): (row[4], row[5]) for row in rows()}
+            for key in keys:
+                floor = found.get((key[0], FLOOR, "", ""), (0, 0))[0]
+                self._revisions[key] = found.get(key, (floor, floor))
 
         return take
 

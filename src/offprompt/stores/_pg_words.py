@@ -16,6 +16,7 @@ from typing import Any, Final
 from offprompt.errors import BackendError
 from offprompt.records import Indexed, Memory, Scope, Sought, WordHits
 from offprompt.records.packed import Packed, unpack_content
+from offprompt.stores._parting import FLOOR
 from offprompt.stores._pg_connection import Statements
 from offprompt.stores._pg_rows import PLACE, in_subtree
 from offprompt.stores._rows import memory_of
@@ -168,7 +169,7 @@ def _scopes(db: Statements, sought: Sought) -> list[Scope]:
     if sought.within == "inherit":
         return list(sought.scope.inherited())
     where, given = in_subtree(sought.scope)
-    rows = db.rows(f"SELECT {PLACE} FROM memory_scopes WHERE {where}", given)
+    rows = db.rows(f'SELECT {PLACE} FROM memory_scopes WHERE {where} AND "user" <> %s', [*given, FLOOR])
     return [Scope.from_key((row[0], row[1], row[2], row[3])) for row in rows]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from offprompt.errors import BackendError, UnsupportedError
-from offprompt.records import Finding
+from offprompt.records import Finding, Reached
 from offprompt.stores._redis_connection import RedisServer
 from offprompt.stores._redis_portable import AT_ONCE, all_scopes
 from offprompt.stores._redis_rows import FORMAT, Keys, decode_kept, sub_of, tag_of, version_field
@@ -73,6 +73,23 @@ def check_server(server: RedisServer, keys: Keys, now: float) -> list[Finding]:
         _clock(server, now),
         _waiting(server, keys, now),
     ]
+
+
+def scour_server(server: RedisServer) -> Reached:
+    """Have the server write its files anew without what was deleted; what it says it cannot, or keeps elsewhere."""
+    info, done, not_reached = _info(server), list[str](), list[str]()
+    wanted = [("BGREWRITEAOF", "append-only file")] if info.get("aof_enabled") == "1" else []
+    if info.get("rdb_last_save_time", "0") != "0":
+        wanted.append(("BGSAVE SCHEDULE", "snapshot"))
+    for command, file in wanted:
+        try:
+            server.call(*command.split())
+            done.append(f"the server writes its {file} anew, without what was deleted")
+        except BackendError as exc:
+            not_reached.append(f"the server's {file}, until it is written anew: {exc}")
+    if replicas := int(info.get("connected_slaves", "0")):
+        not_reached.append(f"{replicas} replicas follow the server: their files until they write them anew")
+    return Reached(("what was deleted is out of the server's memory", *done), tuple(not_reached))
 
 
 def _info(server: RedisServer) -> Mapping[str, str]:

@@ -288,7 +288,8 @@ def _head(whole: Mapping[tuple[Scope, str], Slot], row: Slot) -> tuple[Scope, st
 def _sweep(table: SlotTable, op: SweepSlots, now: float) -> int:
     scope = Scope(op.app, shared=True) if op.app is not None else Scope(shared=True)
     event = _timer(now, scope, "slot.sweep", op.actor)
-    over = table.over(op.app, now=now, hidden_before=now - op.undo_s)
+    due = table.over(op.app, now=now, hidden_before=now - op.undo_s)
+    over = [(place, folded) for place, folded in due if not any(one.holds(place) for one in op.spared)]
     for place, folded in over:
         table.remove(place, folded)
     if over:

@@ -22,6 +22,7 @@ from offprompt.records import (
     Unindexed,
 )
 from offprompt.stores._blobs import decode, encode
+from offprompt.stores._parting import FLOOR
 from offprompt.stores._rows import memory_of, memory_values
 from offprompt.stores._sqlite_rows import THE_SCOPE, in_subtree
 from offprompt.stores._sqlite_slots import SqliteTable
@@ -170,17 +171,23 @@ class SqliteMemories:
         self._sql("DELETE FROM memory_index WHERE " + THE_MEMORY, (memory.scope.app, memory.memory_id))
 
     def bump(self, scope: Scope, *, whole: bool = False) -> int:
-        revision = self.revision(scope)[0] + 1
+        before, whole_before = self.revision(scope)
+        revision = before + 1
         self._sql(
             f"INSERT INTO memory_scopes VALUES ({_marks(range(6))}) ON CONFLICT DO UPDATE SET "
             "revision = excluded.revision, whole_before = max(whole_before, excluded.whole_before)",
-            (*scope.key, revision, revision if whole else 0),
+            (*scope.key, revision, revision if whole else whole_before),
         )
         return revision
 
     def revision(self, scope: Scope) -> tuple[int, int]:
         row = self._sql("SELECT revision, whole_before FROM memory_scopes WHERE " + THE_SCOPE, scope.key).fetchone()
-        return (0, 0) if row is None else (row[0], row[1])
+        return self._floor(scope) if row is None else (row[0], row[1])
+
+    def _floor(self, scope: Scope) -> tuple[int, int]:
+        """Where the revisions of a scope begin that has no row; see `_parting`."""
+        row = self._sql("SELECT revision FROM memory_scopes WHERE " + THE_SCOPE, (scope.app, FLOOR, "", "")).fetchone()
+        return (0, 0) if row is None else (row[0], row[0])
 
     def page(self, scope: Scope, after: int) -> list[tuple[Memory, Indexed | None]]:
         rows = self._sql(

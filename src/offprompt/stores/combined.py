@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from offprompt.errors import BackendError
 from offprompt.protocols import Notes, Portable, SlotStore
-from offprompt.records import Event, Finding, LogEvents, Scope, SlotOp
+from offprompt.records import Event, Finding, LogEvents, Reached, Scope, SlotOp
 from offprompt.records.tables import Row
 
 MOVED_AFTER = 1000
@@ -34,6 +34,10 @@ class LoggedSlots(SlotStore, Portable, Protocol):
 
     def check(self, *, fix: bool = False) -> list[Finding]:
         """What `doctor` finds in the engine."""
+        ...
+
+    def scour(self) -> Reached:
+        """See Scourable."""
         ...
 
 
@@ -110,6 +114,10 @@ class CombinedSlots:
     def check(self, *, fix: bool = False) -> list[Finding]:
         """What `doctor` finds in the slots' engine, under names that say so."""
         return [replace(finding, name=f"slots {finding.name}") for finding in self.slots.check(fix=fix)]
+
+    def scour(self) -> Reached:
+        """See Scourable: the slots' engine does it."""
+        return self.slots.scour()
 
     def close(self) -> None:
         """Close the slots' engine; events that wait are moved by whoever opens it next. The other one stays open."""

@@ -27,6 +27,7 @@ from offprompt.stores._forks import follow
 from offprompt.stores._in_process_tables import InProcessTables
 from offprompt.stores._memory_ops import run_memory_ops
 from offprompt.stores._memory_rows import MemoryRows
+from offprompt.stores._parting import masked, owner_of
 from offprompt.stores._session_rows import KeptSession
 from offprompt.stores._slot_ops import run_ops
 from offprompt.stores._slot_rows import Key, SlotRows
@@ -173,6 +174,17 @@ class InProcessStore:
             for key in gone:
                 del self._sessions[key]
             return len(gone)
+
+    def part_with(self, scope: Scope, pseudonym: str) -> int:
+        """See Store."""
+        with self._open():
+            kind, value = owner_of(scope)
+            self._keys.pop((scope.app, kind, value), None)
+            self._memories.part_with(scope)
+            found = [at for at, event in enumerate(self._table.events) if scope.holds(event.scope)]
+            for at in found:
+                self._table.events[at] = masked(self._table.events[at], scope, pseudonym)
+            return len(found)
 
     def tables(self) -> tuple[str, ...]:
         """See Portable."""

@@ -15,6 +15,7 @@ from offprompt.records import (
     JournalEntry,
     LedgerEntry,
     MemoryOp,
+    Reached,
     Scope,
     SessionChange,
     SessionRecord,
@@ -26,6 +27,7 @@ from offprompt.records import (
     WordHits,
 )
 from offprompt.records.tables import TABLES, Row
+from offprompt.stores import _pg_erasing as erasing
 from offprompt.stores import _pg_portable as portable
 from offprompt.stores import _pg_sessions as sessions
 from offprompt.stores import _pg_words as words
@@ -94,7 +96,7 @@ class PostgresStore:
             if touches and self._touches.add(touches):
                 self.flush()
             return results
-        if len(ops) == 1 and isinstance(ops[0], SweepSlots):
+        if len(ops) == 1 and isinstance(ops[0], SweepSlots) and not ops[0].spared:
             return [self._in_slices(lambda: self._run(ops, most=SWEEP_ROWS)[0])]
         return self._run(ops)
 
@@ -174,6 +176,14 @@ class PostgresStore:
     def drop_sessions(self, *, scope: Scope | None = None, idle_before: float | None = None) -> int:
         """See SessionStore."""
         return self._write(lambda db: sessions.drop(db, scope, idle_before), locks_of_scope(scope, subtree=True))
+
+    def part_with(self, scope: Scope, pseudonym: str) -> int:
+        """See Store."""
+        return self._write(lambda db: erasing.part_with(db, scope, pseudonym), Locks(apps=frozenset({scope.app})))
+
+    def scour(self) -> Reached:
+        """See Scourable."""
+        return self._db.read(erasing.scour, apps=[])
 
     def words(self, terms: Sequence[str], sought: Sought, *, limit: int) -> WordHits:
         """See WordIndex."""

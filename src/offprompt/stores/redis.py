@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 from offprompt.errors import UsageError
 from offprompt.protocols import Clock
-from offprompt.records import Event, Finding, Scope, SlotOp, SweepSlots
+from offprompt.records import Event, Finding, Reached, Scope, SlotOp, SweepSlots
 from offprompt.records.tables import SLOT_TABLES, Row
 from offprompt.stores._forks import follow
-from offprompt.stores._redis_check import check_server, log_id, open_store
+from offprompt.stores._redis_check import check_server, log_id, open_store, scour_server
 from offprompt.stores._redis_connection import RedisServer
 from offprompt.stores._redis_coordination import RedisCoordinator
 from offprompt.stores._redis_portable import RedisRows, check_table
@@ -65,7 +65,7 @@ class RedisStore:
             if touches and self._touches.add(touches):
                 self.flush()
             return results
-        if len(ops) == 1 and isinstance(ops[0], SweepSlots):
+        if len(ops) == 1 and isinstance(ops[0], SweepSlots) and not ops[0].spared:
             return [self._sweep(ops[0])]
         return self._write(lambda table: run_ops(table, ops, self._clock.now()), ops)
 
@@ -120,6 +120,10 @@ class RedisStore:
         """See Checkable."""
         self.flush()
         return check_server(self._server, self._keys, self._clock.now())
+
+    def scour(self) -> Reached:
+        """See Scourable."""
+        return scour_server(self._server)
 
     def tables(self) -> tuple[str, ...]:
         """See Portable. Its events are moved to the memories' engine instead."""

@@ -20,6 +20,7 @@ from offprompt.records import (
     JournalEntry,
     LedgerEntry,
     MemoryOp,
+    Reached,
     Scope,
     SessionChange,
     SessionRecord,
@@ -27,6 +28,7 @@ from offprompt.records import (
 )
 from offprompt.records.tables import TABLES, Row
 from offprompt.stores import _sqlite_copies as copies
+from offprompt.stores import _sqlite_erasing as erasing
 from offprompt.stores import _sqlite_portable as portable
 from offprompt.stores import _sqlite_sessions as sessions
 from offprompt.stores._memory_ops import is_memory_read, run_memory_ops
@@ -164,6 +166,21 @@ class SqliteStore:
         dropped = self._write(lambda connection: sessions.drop(connection, scope, idle_before))
         self._db.afterwards(self._empty_log)
         return dropped
+
+    def part_with(self, scope: Scope, pseudonym: str) -> int:
+        """See Store."""
+        count = self._write(lambda connection: erasing.part_with(connection, scope, pseudonym))
+        self._db.afterwards(self._empty_log)
+        return count
+
+    def scour(self) -> Reached:
+        """See Scourable."""
+        return self._db.bare(lambda connection: erasing.scour(connection, self.path))
+
+    def traces(self, texts: Sequence[bytes]) -> list[Finding]:
+        """See Traceable."""
+        self.flush()
+        return self._db.bare(lambda connection: erasing.traces(connection, self.path, texts))
 
     def backup(self, target: str, *, overwrite: bool = False) -> int:
         """See Maintainable."""

@@ -117,6 +117,8 @@ class Reach:
         """Erase memories that have expired and are not swept yet, which no id reaches; how many."""
         actor = self.identity.actor
         gone = [EraseMemories(one.scope, (one.memory_id,), actor=actor) for one in memories]
+        for scope in {one.scope for one in memories}:
+            self.memory.holds.check(scope)
         if gone:
             self.memory.parts.memories.store.apply(gone)  # counts none of them
         return len(gone)

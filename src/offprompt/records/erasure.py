@@ -1,0 +1,63 @@
+"""Erasure: what is left to tell of a user, an agent or a session of which all was removed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from offprompt.records.scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What an engine did with what deleted rows leave behind.
+
+    done         what it overwrote or let go of. not_reached: copies that it knows of, and that it cannot reach.
+    """
+
+    done: tuple[str, ...] = ()
+    not_reached: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedStore:
+    """One engine's part in an erasure. role: `memories` (and all the rest), `slots` or `vectors`."""
+
+    role: str
+    engine: str
+    done: tuple[str, ...] = ()
+    not_reached: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureReceipt:
+    """What was erased, by which it can be checked later.
+
+    scopes       whose it was: a user with the ids that were joined to it, an agent or a session. They stand here alone:
+                 the store has the pseudonym.
+    pseudonym    what events say instead of the id.
+    counts       how many of each kind went: `slots`, `memories`, `sessions`, `spooled`, `events` (masked), `keys`.
+    memory_ids   ids of the memories that went, the first 10,000.
+    not_reached  copies that no store reaches: backups, what lies on other machines.
+    seal         keyed digest of all the rest, by a key that the store has.
+    """
+
+    receipt_id: str
+    at: float
+    scopes: tuple[Scope, ...]
+    pseudonym: str
+    counts: Mapping[str, int]
+    stores: tuple[ErasedStore, ...]
+    memory_ids: tuple[str, ...] = ()
+    not_reached: tuple[str, ...] = ()
+    seal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A legal hold: what is a user's, an agent's or a session's is not erased until it is lifted."""
+
+    scope: Scope
+    reason: str
+    at: float
+    actor: str = "app"

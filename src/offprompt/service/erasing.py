@@ -1,0 +1,178 @@
+"""Erase a user, an agent or a session whole, from every store, with a receipt that can be checked."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from offprompt.errors import BackendError, UsageError
+from offprompt.protocols import Scourable, apply, run
+from offprompt.records import (
+    APPLICATION,
+    Actor,
+    ErasedStore,
+    EraseMemories,
+    EraseSlots,
+    ErasureReceipt,
+    Event,
+    ListMemories,
+    LogEvents,
+    Memory,
+    MemoryQuery,
+    Scope,
+)
+from offprompt.records.memory import MEMORY_STATES
+from offprompt.service.accounting import digester
+from offprompt.service.aliasing import with_aliases
+from offprompt.service.holders import holders
+from offprompt.service.maintenance import restore
+from offprompt.service.tombstones import PREFIX, Tombstones, all_notes, name_of
+
+if TYPE_CHECKING:
+    from offprompt.service.keys import Keys
+    from offprompt.service.offprompt import Parts
+
+MAX_IDS: Final = 10_000
+ELSEWHERE: Final = (
+    "backups, exports and copies made before",
+    "what other programs took out: prompts sent to providers, their logs, and the logs of this application",
+    "snapshots of disks, and blocks that a disk has set aside",
+)
+
+
+def erase_whole(parts: Parts, keys: Keys, scope: Scope, actor: Actor) -> ErasureReceipt:
+    """Remove all that is stored of one user, agent or session, and whatever would bring it back.
+
+    Order     a tombstone first, so that nothing older comes in meanwhile; then waiting writes, slots, memories,
+              sessions, vectors, keys; last the digest key, and the id in events.
+    Killed    in the middle: the same call once more does the rest.
+    Raises    UsageError unless the scope is one user, agent or session; HeldError: then nothing was changed.
+    """
+    check_owner(scope)
+    actor.check_within(scope, "subtree")
+    parts.holds.check(scope)
+    scopes = with_aliases(parts.memories.store, scope)
+    for one in scopes:
+        parts.holds.check(one)
+    now = parts.clock.now()
+    stones = Tombstones(parts.main)
+    set_stones = [stones.set(one, now) for one in scopes]
+    pseudonym = set_stones[0].pseudonym
+    gone = [memory.memory_id for one in scopes for memory in _memories(parts, one)]
+    counts = Counter[str]()
+    for one in scopes:
+        counts += _removed(parts, one, actor.name)
+    vectors = _vectors(parts, scope.app)
+    counts["keys"], kept = keys.forget_owner(scope)
+    # Events of an engine that keeps slots alone are moved to the log when it is read.
+    parts.slots.events(limit=1)
+    for one in scopes:
+        counts["events"] += parts.main.part_with(one, pseudonym)
+        parts.watches.drop(one)
+        parts.memories.drop(one)
+    receipt_id = f"er_{secrets.token_hex(8)}"
+    ids = {kind: pseudonym for kind in ("user", "agent", "session") if getattr(scope, kind) is not None}
+    who = Scope.from_key((scope.app, ids.get("user", ""), ids.get("agent", ""), ids.get("session", "")))
+    run(parts.main, LogEvents((Event(now, who, "erase", _masked(actor.name, scopes), receipt_id),)))
+    receipt = ErasureReceipt(
+        receipt_id,
+        now,
+        tuple(scopes),
+        pseudonym,
+        dict(counts),
+        (*_scoured(parts), *vectors),
+        tuple(gone[:MAX_IDS]),
+        (*(f"the key {key_id}, which is for others too, names the id" for key_id in kept), *ELSEWHERE),
+    )
+    return replace(receipt, seal=seal_of(parts, receipt))
+
+
+def restore_without(parts: Parts, keys: Keys, source: str | os.PathLike[str], *, force: bool) -> list[ErasureReceipt]:
+    """Put a backup in the store's place, and erase anew whoever was erased after it was made."""
+    kept = Tombstones(parts.main).kept()
+    restore(parts.main, source, force=force)
+    there = dict(all_notes(parts.main, PREFIX))
+    receipts: list[ErasureReceipt] = []
+    for app in kept.keys:
+        found = [one.scope for one in holders(parts.slots, parts.memories.store, parts.sessions, app)]
+        owners = {Scope(app, user=one.user) if one.user else one for one in found if not one.shared}
+        back = [one for one in owners if kept.has(one) and name_of(one, kept.keys[app]) not in there]
+        receipts += [erase_whole(parts, keys, one, APPLICATION) for one in back]
+    for name, text in kept.texts.items():
+        if parts.main.note(name) is None:
+            parts.main.set_note(name, text, was=None)
+    return receipts
+
+
+def check_owner(scope: Scope) -> None:
+    """Raises UsageError unless the scope is exactly one user, one agent or one session."""
+    if sum(value is not None for value in (scope.user, scope.agent, scope.session)) != 1:
+        raise UsageError(
+            f"the scope {scope} is not one user, one agent or one session; erase one of these whole, or remove what "
+            "lies in a narrower scope with clear"
+        )
+
+
+def seal_of(parts: Parts, receipt: ErasureReceipt) -> str:
+    """The receipt's keyed digest."""
+    key = parts.main.digest_key(Scope(receipt.scopes[0].app, shared=True))
+    return digester(key)("receipt\n" + msgspec.json.encode(replace(receipt, seal=""), order="sorted").decode())
+
+
+def _memories(parts: Parts, scope: Scope) -> list[Memory]:
+    query = MemoryQuery(scope, "subtree", states=MEMORY_STATES)
+    over = replace(query, expired=True)
+    return [*apply(parts.main, ListMemories(query)), *apply(parts.main, ListMemories(over))]
+
+
+def _removed(parts: Parts, scope: Scope, who: str) -> Counter[str]:
+    """Remove all that is stored in a scope's subtree."""
+    counts = Counter[str]()
+    if parts.spool is not None:
+        counts["spooled"] = parts.spool.drop(scope)
+    counts["slots"] = run(parts.slots, EraseSlots(scope, None, "subtree", who))
+    counts["memories"] = apply(parts.memories.store, EraseMemories(scope, within="subtree", actor=who))
+    counts["sessions"] = parts.sessions.drop_sessions(scope=scope)
+    return counts
+
+
+def _vectors(parts: Parts, app: str) -> list[ErasedStore]:
+    """Have the index of vectors outside remove what waits; what it did."""
+    if not parts.memories.has_index or (link := parts.memories.kit.vectors) is None or link.outside is None:
+        return []
+    engine = type(link.outside).__name__.removesuffix("Index").lower()
+    try:
+        while link.tell(app).left:
+            pass
+    except BackendError as exc:
+        waits = f"vectors that wait to be removed, until the index answers: {exc}"
+        return [ErasedStore("vectors", engine, (), (waits,))]
+    done = "the vectors of all that was removed are deleted"
+    return [ErasedStore("vectors", engine, (done,), ("the engine's files, until it has compacted its segments",))]
+
+
+def _scoured(parts: Parts) -> list[ErasedStore]:
+    roles = [("memories", parts.main)] + ([("slots", parts.slots)] if parts.slots is not parts.main else [])
+    return [_scoured_one(role, engine) for role, engine in roles]
+
+
+def _scoured_one(role: str, engine: object) -> ErasedStore:
+    name = type(engine).__name__.removesuffix("Store").lower()
+    if not isinstance(engine, Scourable):
+        return ErasedStore(role, name, ("rows are removed",))
+    try:
+        reached = engine.scour()
+    except BackendError as exc:
+        return ErasedStore(role, name, ("rows are removed",), (f"what deleted rows leave behind: {exc}",))
+    return ErasedStore(role, name, ("rows are removed", *reached.done), reached.not_reached)
+
+
+def _masked(actor: str, scopes: Sequence[Scope]) -> str:
+    ids = [value for one in scopes for value in (one.user, one.agent, one.session) if value]
+    return "erased" if any(value in actor for value in ids) else actor

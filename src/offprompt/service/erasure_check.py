@@ -1,0 +1,150 @@
+"""Look whether somebody who was erased is gone: rows, vectors, waiting writes, bytes of files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from offprompt.errors import BackendError, UsageError
+from offprompt.protocols import Portable, Traceable, apply
+from offprompt.records import ErasureReceipt, Finding, Scope, WaitingVectors
+from offprompt.records.tables import SLOT_TABLES, TABLES, Row
+from offprompt.service.erasing import seal_of
+
+if TYPE_CHECKING:
+    from offprompt.service.offprompt import Parts
+
+PAGE: Final = 500
+AGAIN: Final = "erase once more; if it stays, see offprompt doctor"
+
+_BEGUN: Final[Mapping[str, Callable[[Mapping[str, object]], object]]] = {
+    "slots": lambda row: row["created_at"],
+    "versions": lambda row: row["written_at"],
+    "memories": lambda row: json.loads(str(row["record"]))["created_at"],
+    "sessions": lambda row: row["used_at"],
+    "events": lambda row: row["at"],
+}
+"""When a row of a table came, where its columns tell: what came after the erasure is of somebody who came back."""
+
+
+def verify(parts: Parts, receipt: ErasureReceipt, texts: Sequence[str] = ()) -> list[Finding]:
+    """All findings; see `Offprompt.verify_erased`.
+
+    Raises   UsageError for a text under 4 bytes, which stands anywhere; UnsupportedError if an engine has no rows.
+    """
+    needles = [_needle(text) for text in texts]
+    found = [_seal(parts, receipt)]
+    found += _rows(parts, receipt, needles)
+    found += [_spool(parts, receipt), *_vectors(parts, receipt)]
+    sought = [*needles, *(memory_id.encode() for memory_id in receipt.memory_ids)]
+    if isinstance(parts.main, Traceable):
+        found += parts.main.traces(sought)
+    else:
+        what = (
+            f"the files of {type(parts.main).__name__.removesuffix('Store')} are the server's; only rows were looked at"
+        )
+        found.append(Finding("bytes", "warn", what, "; ".join(_not_reached(receipt))))
+    copies = "; ".join(chain(receipt.not_reached, _not_reached(receipt)))
+    return [*found, Finding("elsewhere", "warn", f"not looked at: {copies}", "remove those yourself, or let them age")]
+
+
+def _needle(text: str) -> bytes:
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) < 4:
+        raise UsageError(f"a text of {len(data)} bytes stands anywhere; give one of 4 bytes or more")
+    return data
+
+
+def _seal(parts: Parts, receipt: ErasureReceipt) -> Finding:
+    if receipt.seal == seal_of(parts, receipt):
+        return Finding("receipt", "ok", f"{receipt.receipt_id} is as this store gave it")
+    what = f"{receipt.receipt_id} was not given by this store, or was changed since"
+    return Finding("receipt", "fail", what, "use the receipt as `erase` wrote it, with the store that it is of")
+
+
+def _rows(parts: Parts, receipt: ErasureReceipt, needles: Sequence[bytes]) -> list[Finding]:
+    return [_table(parts, name, receipt, needles) for name in TABLES]
+
+
+def _table(parts: Parts, name: str, receipt: ErasureReceipt, needles: Sequence[bytes]) -> Finding:
+    """What a table has of those that were erased."""
+    engine: object = parts.slots if name in SLOT_TABLES else parts.main
+    if not isinstance(engine, Portable):
+        raise UsageError(f"the rows of {type(engine).__name__} cannot be read, so nothing can be said of them")
+    ids, old, newer, texts = frozenset(receipt.memory_ids), 0, 0, 0
+    columns = TABLES[name].columns
+    for row in _scanned(engine, name):
+        cells = dict(zip(columns, row, strict=True))
+        if _is_of(cells, receipt.scopes) or cells.get("memory_id") in ids:
+            begun = _BEGUN.get(name)
+            at = begun(cells) if begun is not None else None
+            is_newer = isinstance(at, (int, float)) and at > receipt.at
+            newer, old = newer + is_newer, old + (not is_newer)
+        texts += any(needle in _bytes(cell) for cell in row for needle in needles)
+    if old or texts:
+        said = [f"{old} rows of whom was erased"] * (old > 0) + [f"{texts} rows with a text that was given"] * (
+            texts > 0
+        )
+        return Finding(name, "fail", ", ".join(said), AGAIN)
+    back = f"; {newer} are newer: somebody of that id came back" if newer else ""
+    return Finding(name, "ok", f"no row of whom was erased{back}")
+
+
+def _scanned(engine: Portable, name: str) -> Iterator[Row]:
+    after: Row | None = None
+    while page := engine.scan(name, after=after, limit=PAGE):
+        yield from page
+        after = TABLES[name].key_of(page[-1])
+
+
+def _is_of(cells: Mapping[str, object], scopes: Sequence[Scope]) -> bool:
+    """Whether a row tells of one of the scopes: it lies below, or is the scope's key or alias."""
+    for scope in scopes:
+        if cells.get("app") != scope.app:
+            continue
+        kind, value = next((kind, value) for kind in ("user", "agent", "session") if (value := getattr(scope, kind)))
+        if cells.get(kind) == value or (cells.get("kind") == kind and cells.get("id") == value):
+            return True
+        if kind == "user" and value in (cells.get("old"), cells.get("new")):
+            return True
+    return False
+
+
+def _bytes(cell: object) -> bytes:
+    if isinstance(cell, str):
+        return cell.encode("utf-8", "surrogatepass")
+    return cell if isinstance(cell, bytes) else b""
+
+
+def _spool(parts: Parts, receipt: ErasureReceipt) -> Finding:
+    waits = 0 if parts.spool is None else sum(parts.spool.count(scope) for scope in receipt.scopes)
+    if waits:
+        return Finding("spool", "fail", f"{waits} writes of whom was erased wait on this machine", AGAIN)
+    return Finding("spool", "ok", "no write of whom was erased waits on this machine")
+
+
+def _vectors(parts: Parts, receipt: ErasureReceipt) -> Iterator[Finding]:
+    """What an index outside still has."""
+    if not parts.memories.has_index or (link := parts.memories.kit.vectors) is None or link.outside is None:
+        return
+    try:
+        count, cursor = 0, ""
+        while True:
+            page, cursor = link.outside.scan(after=cursor)
+            count += sum(any(scope.holds(entry.scope) for scope in receipt.scopes) for entry in page)
+            if not cursor:
+                break
+    except BackendError as exc:
+        yield Finding("vectors", "fail", f"the index cannot be looked at: {exc}", "check again once it answers")
+        return
+    waits = len(apply(parts.main, WaitingVectors(receipt.scopes[0].app)))
+    if count:
+        yield Finding("vectors", "fail", f"{count} vectors of whom was erased; {waits} changes wait", AGAIN)
+    else:
+        yield Finding("vectors", "ok", "no vector of whom was erased")
+
+
+def _not_reached(receipt: ErasureReceipt) -> list[str]:
+    return [f"{store.role}: {what}" for store in receipt.stores for what in store.not_reached]
