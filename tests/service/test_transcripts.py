@@ -1,0 +1,121 @@
+"""Conversations that frameworks keep: items come again as they were given, from any process."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import offprompt
+from offprompt.service.offprompt import Offprompt
+from offprompt.service.transcripts import Item, Transcript, cleaned
+from offprompt.testing import MovedClock
+
+SAID = [
+    Item("user", {"role": "user", "content": "My dog Bello broke his left paw."}, "My dog Bello broke his left paw."),
+    Item("assistant", {"type": "function_call", "name": "find", "arguments": '{"text":"爪子"}', "id": "fc_1"}),
+    Item("tool", {"type": "function_call_output", "output": "一家兽医" * 5000}, "一家兽医"),
+    Item(
+        "assistant", {"role": "assistant", "content": [{"type": "output_text", "text": "Poor Bello."}]}, "Poor Bello."
+    ),
+]
+VALUES = [item.value for item in SAID]
+
+
+def transcript(memory: Offprompt, session_id: str = "s1", user: str = "alice", **options: Any) -> Transcript:
+    return Transcript(memory, memory.scope(user=user), session_id, **options)
+
+
+def episodes(memory: Offprompt) -> list[str]:
+    return [each.text for each in memory.scope(user="alice").memories.list(kinds=("episode",))]
+
+
+def test_items_come_again_as_they_were_given_and_after_a_restart(mem: Offprompt) -> None:
+    kept = transcript(mem)
+    assert kept.items() == []
+    kept.add(SAID[:1])
+    kept.add(SAID[1:])
+    kept.add([])
+    assert transcript(mem).items() == VALUES
+    assert transcript(mem).items(2) == VALUES[2:]
+    assert transcript(mem).items(0) == []
+    assert transcript(mem, "s2").items() == transcript(mem, user="bob").items() == []
+    kept.clear()
+    assert transcript(mem).items() == []
+
+
+def test_a_restart_finds_them(tmp_path: Path) -> None:
+    with offprompt.open(str(tmp_path / "a.db")) as memory:
+        transcript(memory).add(SAID)
+    with offprompt.open(str(tmp_path / "a.db")) as memory:
+        assert transcript(memory).items() == VALUES
+
+
+def test_the_newest_item_is_taken_away_with_what_was_remembered_of_it(mem: Offprompt) -> None:
+    kept = transcript(mem)
+    kept.add(SAID)
+    assert episodes(mem) == ["My dog Bello broke his left paw.", "Poor Bello."]
+    assert [kept.pop() for _ in range(3)] == VALUES[:0:-1]
+    assert episodes(mem) == ["My dog Bello broke his left paw."]
+    kept.add(SAID[1:])
+    assert kept.items() == VALUES
+    assert len(episodes(mem)) == 2
+    for _ in VALUES:
+        kept.pop()
+    assert kept.pop() is None
+
+
+@pytest.mark.parametrize(("capture", "count"), [("all", 2), ("user", 1), ("off", 0)])
+def test_what_is_remembered_is_a_choice(mem: Offprompt, capture: Any, count: int) -> None:
+    transcript(mem, capture=capture).add(SAID)
+    assert len(episodes(mem)) == count
+
+
+def test_the_id_of_a_session_of_our_own_is_refused(mem: Offprompt) -> None:
+    session = mem.scope(user="alice").session("s1", model="gpt-4o-mini")
+    session.prepare([{"role": "user", "content": "Hello"}])
+    with pytest.raises(offprompt.UsageError, match="choose another"):
+        transcript(mem).add(SAID)
+
+
+def test_card_numbers_are_not_stored(mem: Offprompt) -> None:
+    number = "4111111111111111"
+    call = {"type": "function_call", "call_id": number, "arguments": f'{{"card": {number}, "b": "{number}"}}'}
+    transcript(mem).add([Item("user", {"content": f"It is {number}."}, f"It is {number}."), Item("assistant", call)])
+    said, called = transcript(mem).items()
+    assert number not in said["content"]
+    assert number not in called["arguments"]
+    assert called["call_id"] == number, "ids are no words"
+    assert set(json.loads(called["arguments"])) == {"card", "b"}
+
+
+def test_what_is_no_number_stays_byte_for_byte() -> None:
+    item = {"arguments": '{ "a" : [1, true, null] }', "content": "[x] {", "encrypted_content": "sk-abc"}
+    assert cleaned(item, lambda text: text) == item
+
+
+def test_many_at_once_lose_nothing(mem: Offprompt, clock: MovedClock) -> None:
+    del clock
+    done: list[int] = []
+
+    def work(number: int) -> None:
+        transcript(mem, capture="off").add([Item("user", {"content": f"{number}.{at}"}) for at in range(3)])
+        done.append(number)
+
+    in_threads(work, 4)
+    items = [each["content"] for each in transcript(mem).items()]
+    assert sorted(items) == sorted(f"{number}.{at}" for number in range(4) for at in range(3))
+    starts = [items.index(f"{number}.0") for number in range(4)]
+    assert all(items[at : at + 3] == [f"{items[at][0]}.{step}" for step in range(3)] for at in starts)
+
+
+def in_threads(work: Callable[[int], None], count: int) -> None:
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
