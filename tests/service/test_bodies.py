@@ -19,8 +19,8 @@ from offprompt.wire.options import HistoryPolicy
 from tests.service.provider import tokens
 from tests.service.talk import MODELS, WIRES, Say, Wire, as_reply, call, flat, messages_of, parts, result, tool
 
-LOG = "".join(f"line {at} of a long log, in which little happens\n" for at in range(8000))
-FIRST, LAST = "line 0 of", "line 7999 of"
+LOG = "".join(f"line {at} of a long log, in which little happens\n" for at in range(2000))
+FIRST, LAST = "line 0 of", "line 1999 of"
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def full(path: Path) -> Generator[Offprompt]:
     """Memory in a file that may have only a few pages more than it has: small things fit, a long text does not."""
     with offprompt.open(path) as memory:
         memory.scope(user="ann").session("warm", model="gpt-4o-mini").prepare([{"role": "user", "content": "Hello"}])
-        more_pages(memory, 40)
+        more_pages(memory, 12)
         yield memory
 
 
@@ -66,7 +66,7 @@ def test_what_a_full_store_does_not_take_is_cut_with_a_notice_and_comes_whole_on
     tmp_path: Path, wire: Wire, policy: HistoryPolicy
 ) -> None:
     with full(tmp_path / "memory.db") as memory:
-        session = opened(memory, wire, policy, context_tokens=32_000)
+        session = opened(memory, wire, policy, context_tokens=20_000)
         messages = looked(session, wire)
         cut = session.prepare(messages)
         assert tokens(flat(cut)) < 4000
