@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from offprompt.service.offprompt import Parts
 
 MAX_IDS: Final = 10_000
+ALL: Final = 10**9
 ELSEWHERE: Final = (
     "backups, exports and copies made before",
     "what other programs took out: prompts sent to providers, their logs, and the logs of this application",
@@ -97,6 +98,9 @@ def restore_without(parts: Parts, keys: Keys, source: str | os.PathLike[str], *,
     """Put a backup in the store's place, and erase anew whoever was erased after it was made."""
     kept = Tombstones(parts.main).kept()
     restore(parts.main, source, force=force)
+    # Tombstones and receipts are known by the keys of their digests, which an older backup may not have.
+    known = {row[0] for row in parts.main.scan("digest_keys", limit=ALL) if row[1] == "shared"}
+    parts.main.put_rows("digest_keys", [(app, "shared", "", key) for app, key in kept.keys.items() if app not in known])
     there = dict(all_notes(parts.main, PREFIX))
     receipts: list[ErasureReceipt] = []
     for app in kept.keys:
