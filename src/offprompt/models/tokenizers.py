@@ -11,6 +11,7 @@ from binascii import a2b_base64
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from typing import Final, Protocol
@@ -51,7 +52,8 @@ def tokenizer_for(model: str = "", *, encoding: str | None = None) -> Tokenizer:
     model     GPT-4o, 4.1, 5 and o-series: o200k_base; GPT-4 and 3.5: cl100k_base; both exact. Every other model
               (Claude, Qwen, DeepSeek, …) is counted with o200k_base and flagged `exact=False`.
     encoding  names the encoding instead: `o200k_base`, `cl100k_base`, `estimate`.
-    Cost      the first count of an encoding loads its ranks, about 0.2 s; nothing is loaded before.
+    Cost      the first count of an encoding loads its ranks, about 0.2 s; nothing is loaded before. An encoding has
+              one tokenizer in a process: what one session counted is known to the next.
     Raises    UsageError for an unknown encoding.
     """
     if encoding is not None and encoding not in ENCODINGS:
@@ -59,11 +61,11 @@ def tokenizer_for(model: str = "", *, encoding: str | None = None) -> Tokenizer:
     if encoding == "estimate":
         return EstimateTokenizer()
     if encoding is not None:
-        return BpeTokenizer(encoding, exact=True)
+        return _shared(encoding, exact=True)
     for pattern, name in _OWN_ENCODING:
         if pattern.search(model):
-            return BpeTokenizer(name, exact=True)
-    return BpeTokenizer("o200k_base", exact=not model)
+            return _shared(name, exact=True)
+    return _shared("o200k_base", exact=not model)
 
 
 class BpeTokenizer:
@@ -111,6 +113,11 @@ class BpeTokenizer:
     def clip(self, text: str, max_tokens: int) -> str:
         """The longest prefix of at most that many tokens; see `Tokenizer.clip`."""
         return _clip(text, max_tokens, self.count)
+
+
+@cache
+def _shared(encoding: str, *, exact: bool) -> BpeTokenizer:
+    return BpeTokenizer(encoding, exact=exact)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,11 +49,31 @@ class Session:
         self._conversation = Conversation(self._model.shape, self._digest)
         self._sizes: dict[tuple[str, str], Size] = {}
         self._texts = JournalIndex()
+        self._read_at: tuple[object, ...] | None = None
         self._capture = Capture(kit, scope, options)
         self._capture.check()
         self._without = WithoutMemory(Bounding(self._model, kit.tokenizer, kit.settings, options.policy), options)
         self._last_entry: LedgerEntry | None = None
         self._asked = 0
+
+    def follow(self, before: Session) -> None:
+        """Go on with what another object of this conversation has read and counted, which is used no more.
+
+        Checked  with the next call: if the store holds another state than that object left, all is read anew.
+        """
+        if before.scope != self.scope or before._model.shape is not self._model.shape:
+            return
+        self._keyed, self._read_at = before._keyed, before._read_at
+        self._conversation, self._texts = before._conversation, before._texts
+        self._capture.reached = before._capture.reached
+        if before._model.name == self._model.name:
+            self._sizes = before._sizes
+
+    def _forget(self) -> None:
+        """Somebody else went on with the conversation, or it began anew: nothing that was read of it holds."""
+        self._keyed = self._read_at = None
+        self._conversation = Conversation(self._model.shape, self._digest, said=self._conversation.said)
+        self._sizes, self._texts, self._capture.reached = {}, JournalIndex(), ""
 
     def prepare(self, messages: Sequence[Any], *, show: Sequence[str] = ()) -> dict[str, Any]:
         """Keyword arguments for the client's call: model, messages, tools (Anthropic: system, max_tokens).
@@ -86,7 +106,7 @@ class Session:
         """
         with self._lock.held():
             record, turn = self._load()
-            sizes = Sizes(turn, self._sizes)
+            sizes = Sizes(turn, dict(self._sizes))
             builder = RequestBuilder(turn, record, self._options, self._conversation, sizes, self._texts)
             return builder.build(self._given(messages, ()), ()).request
 
@@ -122,11 +142,13 @@ class Session:
         record, turn = self._load()
         self._capture.run(turn, record, self._conversation)
         record = replace(record, captured=self._capture.place(record))
-        sizes = Sizes(turn, self._sizes)
+        counted = dict(self._sizes)
+        sizes = Sizes(turn, counted)
         builder = RequestBuilder(turn, record, self._options, self._conversation, sizes, self._texts)
         prepared = builder.build(given, show)
         turn.use()
         self._commit(self._reminded(record, prepared.change))
+        self._sizes = counted  # of what was stored: what a request that failed rendered is rendered anew
         self._asked = prepared.change.record.pending.seq if prepared.change.record.pending is not None else 0
         if prepared.recalled:
             self._kit.memories.kit.uses.add(*prepared.recalled)
@@ -284,7 +306,10 @@ class Session:
         return self._kit.sessions.journal(self.scope)
 
     def _load(self) -> tuple[SessionRecord, Turn]:
-        record = self.record or self._new_record()
+        stored = self.record
+        if self._read_at is not None and (stored is None or self._read_at != _state_of(stored)):
+            self._forget()
+        record = stored or self._new_record()
         wire = self._model.shape.name
         if record.wire != wire:
             raise UsageError(
@@ -296,7 +321,9 @@ class Session:
             everything = redact == "all"
             redaction = Redaction(self._kit.memories, self._model.shape, record.nonce, everything=everything)
             self._conversation.redaction = redaction
-        self._conversation.add(self._kit.sessions.journal(self.scope, after=self._conversation.seq))
+        if self._read_at is None and stored is not None:
+            self._conversation.add(self._kit.sessions.journal(self.scope))
+            self._read_at = _state_of(stored)
         return record, Turn.of(self._kit, record, self._model, self._digest)
 
     def _new_record(self) -> SessionRecord:
@@ -318,7 +345,12 @@ class Session:
         self._last_entry = change.ledger[-1] if change.ledger else self._last_entry
         pairs = zip(change.journal, stored.journal, strict=True)
         self._conversation.said |= {raw.key: raw for raw, clean in pairs if raw.kind == "assistant" and raw != clean}
+        known = self._conversation
+        if any(entry.key in known.by_key for entry in change.journal):
+            # The store has completed an entry that was there.
+            self._conversation = Conversation(known.shape, known.digest, redaction, said=known.said)
         self._conversation.add(self._kit.sessions.journal(self.scope, after=self._conversation.seq))
+        self._read_at = _state_of(change.record)
 
     def _digest(self, text: str) -> str:
         """Keyed by the user's key; the store is asked for it at the first digest."""
@@ -344,3 +376,8 @@ class Session:
                 return
             if entry.kind == "tool":
                 yield entry
+
+
+def _state_of(record: SessionRecord) -> tuple[object, ...]:
+    """What tells one state of a stored session from any other."""
+    return record.created_at, record.nonce, record.revision, record.sent_last, record.last_hash
