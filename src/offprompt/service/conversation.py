@@ -163,7 +163,8 @@ class Conversation:
                 placed += [Placed(dict(each.message), each) for each in hidden]
                 each = Placed(marked_like(dict(last.message), message), last)
             elif known is not None:
-                each = Placed(message, self.given(self.by_key[known], message))
+                entry = self.given(self.by_key[known], message)
+                each = Placed(self._with_thinking(message, entry), entry)
             else:
                 each = self._placed(message, kind, parent, turn, at, ours)
             placed.append(each)
@@ -176,6 +177,12 @@ class Conversation:
             elif each.entry.kind == "user":
                 heard, ours, repeated = set[str](), {}, False
         return placed
+
+    def _with_thinking(self, message: Message, entry: JournalEntry) -> Message:
+        """A reply that we know, with the thinking behind its calls: clients lose it, and providers want it back."""
+        own = dict(entry.message)
+        is_lost = self.shape.has_thinking(own) and not self.shape.has_thinking(message)
+        return marked_like(own, message) if is_lost and self.shape.calls(own) else message
 
     def _parted(self, message: Message, parent: str) -> list[Message]:
         """The message; in two where its first part alone is a reply that we know: what stood between was left out."""

@@ -94,7 +94,7 @@ class OpenAIChat:
 
     def has_thinking(self, message: Message) -> bool:
         """See `Shape`; gateways to other models send it back in these fields."""
-        return message.get("role") == "assistant" and any(message.get(key) for key in THINKING_KEYS)
+        return message.get("role") == "assistant" and any(message.get(key) for key in KEPT_WITH_CALLS)
 
     def calls(self, message: Message) -> list[Call]:
         """See `Shape`."""
