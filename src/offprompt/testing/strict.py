@@ -112,10 +112,8 @@ class StrictUpstream:
         asked = {key: value for key, value in edited.body.items() if key not in ("stream", "stream_options")}
         said = self._model(**asked)
         reply = reply_from(said, self.wire, number, sign=lambda thought: self._sign(given, before, thought))
-        if self._binding and self.wire == "openai" and isinstance(said, Said) and said.thinking:
-            message = reply["choices"][0]["message"]
-            message[REASONING] = said.thinking
-            self._thought |= {call["id"]: said.thinking for call in message.get("tool_calls", ())}
+        if self._binding and self.wire == "openai":
+            self._think_aloud(reply, said.thinking if isinstance(said, Said) else "")
         reply.setdefault("model", given["model"])
         reply.setdefault("usage", usage_of(self._counted(edited.body, before), self._spoken(reply), self.wire))
         if edited.report is not None:
@@ -123,6 +121,14 @@ class StrictUpstream:
         if self.wire == "responses" and given.get("store", True):
             self._stored[str(reply["id"])] = [*before, *_input_items(given), *reply["output"]]
         return reply
+
+    def _think_aloud(self, reply: Mapping[str, Any], thought: str) -> None:
+        """Put the thought into a completion, and note what its calls are to come back with."""
+        for message in [as_dict(choice["message"]) or {} for choice in reply["choices"] if "message" in choice]:
+            if thought:
+                message[REASONING] = thought
+            if message.get(REASONING):
+                self._thought |= {call["id"]: message[REASONING] for call in message.get("tool_calls") or ()}
 
     def _earlier(self, body: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The items that `previous_response_id` stands for."""

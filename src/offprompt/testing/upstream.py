@@ -14,11 +14,12 @@ class Upstream(StrictServer):
 
     replies   JSON bodies in the wire's shape, e.g. those that `ScriptedModel.create` makes; when they are used up
               the answer is 500. Without counts of their own they say one token in and one out.
+    binding   see `StrictUpstream`.
     """
 
-    def __init__(self, replies: Iterable[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, replies: Iterable[Mapping[str, Any]] = (), *, binding: bool = False) -> None:
         self.replies = [dict(reply) for reply in replies]
-        super().__init__(self._next)
+        super().__init__(self._next, binding=binding)
 
     def _next(self, **request: Any) -> dict[str, Any]:
         del request
