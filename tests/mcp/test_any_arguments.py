@@ -9,11 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import offprompt
-from offprompt.mcp.answers import MAX_TOKENS
-from offprompt.mcp.tools import ALIASES, TOOLS, Tools
 from offprompt.models.tokenizers import tokenizer_for
+from offprompt.service.model_answers import MAX_TOKENS
 from offprompt.service.model_doors import StoreDoor
 from offprompt.service.model_memory import ModelMemory
+from offprompt.service.model_tools import ALIASES, TOOLS, Tools
 
 count = tokenizer_for().count
 NAMES = ["city", "城市", "m_01m8q0tjxxtq6aptaspsnqxad4", "[[mem:city]]", "", " ", "a.b", "x" * 65, "m_", "\u202e"]

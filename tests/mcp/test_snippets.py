@@ -79,8 +79,8 @@ def test_the_command_prints_its_own_path_and_options(
 
 
 def test_the_page_names_every_tool_argument_and_prompt() -> None:
-    from offprompt.mcp.tools import TOOLS  # noqa: PLC0415 - beside what it is held against
-    from offprompt.mcp.words import PROMPTS  # noqa: PLC0415
+    from offprompt.service.model_tools import TOOLS  # noqa: PLC0415 - beside what it is held against
+    from offprompt.service.model_words import PROMPTS  # noqa: PLC0415
 
     assert [name for name in TOOLS if f"| `{name}` |" not in PAGE] == []
     rows = {row[0]: row[1] for row in re.findall(r"^\| `(mem_\w+)` \| ([^|]+) \|", PAGE, re.MULTILINE)}

@@ -10,11 +10,11 @@ from typing import Final
 from urllib.parse import parse_qs, quote, unquote
 
 from offprompt.errors import NotFoundError, UsageError
-from offprompt.mcp.answers import MAX_TOKENS, Pager
-from offprompt.mcp.words import ABOUT, KEEP, PROFILE_TITLE, PROMPTS, PromptDef, nothing_text
 from offprompt.records import compact, fold_name
 from offprompt.records.slot import RESERVED_PREFIX
+from offprompt.service.model_answers import MAX_TOKENS, Pager
 from offprompt.service.model_memory import ModelMemory
+from offprompt.service.model_words import ABOUT, KEEP, PROFILE_TITLE, PROMPTS, PromptDef, nothing_text
 from offprompt.wire.head import Language
 
 PROFILE: Final = "mem://profile"

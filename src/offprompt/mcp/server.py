@@ -16,14 +16,14 @@ from starlette.types import ASGIApp
 
 import offprompt
 from offprompt.errors import BackendError, OffpromptError
-from offprompt.mcp.answers import Answer, Pager
 from offprompt.mcp.resources import TEMPLATES, Resources, prompt_text, prompts
 from offprompt.mcp.snippets import PATH
-from offprompt.mcp.tools import TOOLS, Tools
-from offprompt.mcp.words import INSTRUCTIONS, PromptDef, problem
 from offprompt.protocols import Tokenizer
 from offprompt.records import Role
+from offprompt.service.model_answers import Answer, Pager
 from offprompt.service.model_memory import ModelMemory
+from offprompt.service.model_tools import TOOLS, Tools
+from offprompt.service.model_words import INSTRUCTIONS, PromptDef, problem
 from offprompt.wire.head import Language
 
 R = TypeVar("R")

@@ -1,17 +1,23 @@
-"""The five tools: what a client lists, and what each call does."""
+"""Five tools with which a model outside of any session uses a scope: what is listed, and what each call does."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 
 from offprompt.errors import OffpromptError, UsageError
-from offprompt.mcp.answers import Answer, Pager, is_number
-from offprompt.mcp.words import (
+from offprompt.protocols import Tokenizer
+from offprompt.recall.text import snippet
+from offprompt.records import Role, Trust, compact
+from offprompt.service.action_problems import NeedsError
+from offprompt.service.model_answers import Answer, Pager, is_number
+from offprompt.service.model_doors import StoreDoor
+from offprompt.service.model_memory import SNIPPET_TOKENS, Known, ModelMemory
+from offprompt.service.model_words import (
     DESCRIPTIONS,
     CursorError,
     forgot_text,
@@ -20,11 +26,7 @@ from offprompt.mcp.words import (
     remembered_text,
     saved_text,
 )
-from offprompt.protocols import Tokenizer
-from offprompt.recall.text import snippet
-from offprompt.records import Role, compact
-from offprompt.service.action_problems import NeedsError
-from offprompt.service.model_memory import SNIPPET_TOKENS, Known, ModelMemory
+from offprompt.service.offprompt import BoundScope, Offprompt
 from offprompt.service.tool_schemas import worded
 from offprompt.wire.head import Language, language_of
 
@@ -159,6 +161,15 @@ class Tools:
             shown = name[:64] if isinstance(name, str) else ""
             versioned = given.get("if_version") is not None
             return Answer(problem(exc, shown, language, versioned=versioned), is_error=True)
+
+
+def toolbox(
+    memory: Offprompt, bound: BoundScope, *, trust: Trust = "user", via: str = "model"
+) -> Callable[[str, Mapping[str, Any]], Answer]:
+    """What runs a call of one of the tools, by its name, on a scope of an opened memory; see `StoreDoor`."""
+    door = StoreDoor(memory.parts, bound, trust=trust, via=via)
+    own, tools = ModelMemory(door), Tools(door.tokenizer, door.language)
+    return lambda name, arguments: tools.call(own, TOOLS[name], arguments)
 
 
 def renamed(arguments: Mapping[str, Any], tool: ToolDef) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from offprompt.errors import ConflictError
-from offprompt.mcp.words import CursorError
 from offprompt.protocols import Tokenizer
 from offprompt.records import compact
 from offprompt.service.model_memory import Known
+from offprompt.service.model_words import CursorError
 from offprompt.wire.head import Language, ShownValue, directory_line, unverified, value_line
 
 MAX_TOKENS: Final = 2000
