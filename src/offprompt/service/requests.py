@@ -78,10 +78,12 @@ class RequestBuilder:
         before = sent_before(self._conversation, self._record)
         turn = placed[newest].entry.turn if newest >= 0 else 0
         chooser = HistoryChooser(self._turn, self._record, self._options, self._sizes, before, turn)
-        placed = self._seen(placed, newest, show, head, chooser.limits(placed))
+        # A head cannot come behind bound thinking any more, and without its tools a stub could not be read.
+        waits = not head.text and not chooser.bound(placed)
+        limits = chooser.limits(placed) if head.text or waits else StubLimits()
+        placed = self._seen(placed, newest, show, head, limits)
         fixed = fixed_sizes(self._turn, system, self._options.tools, head)
         base = sum(size.tokens for size in fixed.values())
-        waits = not head.text and not chooser.bound(placed)
         choice = chooser.choose(placed, base, waiting=self._head_tokens(base, system) if waits else 0)
         if waits and self._needs_head(placed, choice):
             head = self._first_head()
