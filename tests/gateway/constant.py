@@ -39,6 +39,11 @@ def whole() -> bytes:
 WHOLE: Final = whole()
 
 
+def said(pieces: int) -> str:
+    """What a stream of so many pieces says."""
+    return TEXT * pieces
+
+
 async def app(scope: Any, receive: Any, send: Any) -> None:
     """Answer one request."""
     if scope["type"] == "lifespan":

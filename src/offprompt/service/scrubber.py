@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from offprompt.records import Json, as_dict, as_list, compact
-from offprompt.wire.scrub import scrub_arguments, scrub_text
+from offprompt.wire.scrub import LookedFor
 from offprompt.wire.spelled import Spelled
 
 
@@ -24,16 +24,20 @@ class Scrubber:
     hidden: Mapping[str, Json] = field(repr=False)
     others: Mapping[str, Json] = field(repr=False)
     _spelled: Spelled | None = field(default=None, repr=False)
+    _every: LookedFor | None = field(default=None, repr=False)
+    _secret: LookedFor | None = field(default=None, repr=False)
 
     def scrub(self, text: str) -> tuple[str, tuple[str, ...]]:
         """The text with handles in place of values, and the names of those found."""
-        clean, names = scrub_text(text, {**self.others, **self.hidden}, parted=self.hidden)
+        clean, names = self._all().scrub(text)
         clean, more = self._decoded(clean)
         return clean, tuple(dict.fromkeys((*names, *more)))
 
     def hide(self, text: str) -> str:
         """The text with handles in place of secrets; other values stay."""
-        return self._decoded(scrub_text(text, self.hidden)[0])[0]
+        if self._secret is None:
+            self._secret = LookedFor(self.hidden)
+        return self._decoded(self._secret.scrub(text)[0])[0]
 
     def mask(self, text: str) -> str:
         """`hide` for what is told of a text, such as an error: what looks like a handle stays as it is."""
@@ -41,7 +45,7 @@ class Scrubber:
 
     def arguments(self, arguments: str) -> tuple[str, tuple[str, ...]]:
         """A call's arguments with handles in place of values, and the names of those; the same text without any."""
-        clean, names = scrub_arguments(arguments, {**self.others, **self.hidden}, parted=self.hidden)
+        clean, names = self._all().arguments(arguments)
         found = dict.fromkeys(names)
 
         def decoded(text: str) -> str:
@@ -50,6 +54,11 @@ class Scrubber:
             return text
 
         return map_arguments(clean, decoded), tuple(found)
+
+    def _all(self) -> LookedFor:
+        if self._every is None:
+            self._every = LookedFor({**self.others, **self.hidden}, parted=self.hidden)
+        return self._every
 
     def _decoded(self, text: str) -> tuple[str, tuple[str, ...]]:
         if self._spelled is None:
