@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
@@ -18,16 +19,18 @@ from offprompt.gateway.who import Who
 from offprompt.records import Identity
 from offprompt.service.offprompt import BoundScope, Offprompt
 from offprompt.testing.upstream import Upstream
+from offprompt.wire.shapes import REASONING
 from tests.service.talk import WIRES, Wire
 
 
 @dataclass(frozen=True)
 class Running:
-    """A gateway that runs. url: without a path."""
+    """A gateway that runs. url: without a path. thinks: see the fixture."""
 
     url: str
     memory: Offprompt
     upstream: Upstream
+    thinks: bool = False
 
     @property
     def alice(self) -> BoundScope:
@@ -70,9 +73,27 @@ def before(
     without_key: Identity | None = ALICE,
     settings: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    store: str | Path = ":memory:",
 ) -> Generator[Running]:
     """A gateway before this upstream, which runs meanwhile."""
-    with offprompt.open(":memory:", **(settings or {})) as memory, upstream:
+    with (
+        upstream,
+        worker(upstream, without_key=without_key, settings=settings, options=options, store=store) as running,
+    ):
+        yield running
+
+
+@contextlib.contextmanager
+def worker(
+    upstream: Upstream,
+    *,
+    without_key: Identity | None = ALICE,
+    settings: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    store: str | Path = ":memory:",
+) -> Generator[Running]:
+    """One gateway of several that may stand before an upstream, with a store of its own or one that they share."""
+    with offprompt.open(store, **(settings or {})) as memory:
         app = Gateway(
             Who(memory, nobody, without_key), Upstreams([Target(upstream.url)]), GatewayOptions(**(options or {}))
         )
@@ -81,18 +102,43 @@ def before(
 
 
 @pytest.fixture
-def gateway() -> Generator[NewGateway]:
+def thinks() -> bool:
+    """Whether the model thinks before each reply, and its provider verifies what comes back of that. A module that is
+    also to run so overrides it with the parameters `ALSO_THINKING`.
+    """
+    return False
+
+
+ALSO_THINKING = [False, pytest.param(True, marks=pytest.mark.long)]
+
+
+@pytest.fixture
+def gateway(thinks: bool) -> Generator[NewGateway]:
     with contextlib.ExitStack() as stack:
 
         def new(*replies: Mapping[str, Any], without_key: Identity | None = ALICE, **options: Any) -> Running:
-            upstream = Upstream(scripted(replies))
-            return stack.enter_context(before(upstream, without_key=without_key, options=options))
+            given = [thoughtful(reply) if thinks else dict(reply) for reply in replies]
+            upstream = Upstream(given, binding=thinks)
+            running = stack.enter_context(before(upstream, without_key=without_key, options=options))
+            return replace(running, thinks=thinks)
 
         yield new
 
 
-def scripted(replies: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [dict(reply) for reply in replies]
+THOUGHT = "Hm, let me see."
+
+
+def thoughtful(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """The reply with a thought before it."""
+    if "choices" in reply:
+        return {
+            **reply,
+            "choices": [{**each, "message": {**each["message"], REASONING: THOUGHT}} for each in reply["choices"]],
+        }
+    if "content" in reply:
+        return {**reply, "content": [{"type": "thinking", "thinking": THOUGHT}, *reply["content"]]}
+    summary = [{"type": "summary_text", "text": THOUGHT}]
+    return {**reply, "output": [{"type": "reasoning", "id": "rs_1", "summary": summary}, *reply["output"]]}
 
 
 @pytest.fixture(params=WIRES)

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from offprompt.errors import AccessError, BackendError, ConflictError, OffpromptError, ScopeError
 from offprompt.gateway.asked import THREADED, Asked, NotOursError, ThreadedError, model_in, taken, wire_of
 from offprompt.gateway.exchange import EVENTS, Begun, Exchange
+from offprompt.gateway.unremembered import CHAINED, ResponseIds, bounded
 from offprompt.gateway.upstream import Answered, Pairs, Upstreams, passed_on, plain_headers
 from offprompt.gateway.who import Who
 from offprompt.records import compact
@@ -114,6 +115,7 @@ class Gateway:
     ) -> None:
         self._who, self._upstreams, self._options, self._check = who, upstreams, options, check
         self._locks: WeakValueDictionary[tuple[object, str], asyncio.Lock] = WeakValueDictionary()
+        self._ids = ResponseIds(who.memory.parts.coordinator)
         self.running = 0
         self.is_draining = False
 
@@ -167,11 +169,12 @@ class Gateway:
                 self._check(request.named)
             if wire is None:
                 return await self._through(request, request.pieces(), "", stack)
-            raw = await request.body()
+            raw, asked = await request.body(), None
             try:
                 asked = taken(wire, raw, request.path.partition("?")[0])
                 return await self._remembered(request, asked, stack)
             except (NotOursError, TroubleError) as exc:
+                raw = await self._without(request, asked if isinstance(exc, TroubleError) else None, raw)
                 return await self._through(request, raw, str(exc), stack)
         except OffpromptError as exc:
             return _refused(exc, wire)
@@ -191,6 +194,28 @@ class Gateway:
         noted = plain_headers({"offprompt-memory": f"off; {why}"}) if why else []
         return Begun(answer.status, [*answer.headers, *noted], answer.pieces())
 
+    async def _without(self, request: Request, asked: Asked | None, raw: bytes) -> bytes:
+        """The body that goes without memory: as it came, but within bounds, and going on from what the provider has."""
+
+        def changed() -> bytes | None:
+            if asked is not None:
+                return bounded(self._who.memory, asked)
+            plain = raw
+            return (
+                self._ids.body(self._upstreams.target(model_in(plain)).url, plain)
+                if CHAINED.encode() in plain
+                else None
+            )
+
+        try:
+            body = await asyncio.wait_for(in_thread(changed), self._options.deadline_s)
+        except (NotOursError, TimeoutError):
+            return raw
+        if body is None:
+            return raw
+        request.headers = [(name, value) for name, value in request.headers if name != b"content-encoding"]
+        return body
+
     async def _remembered(self, request: Request, asked: Asked, stack: AsyncExitStack) -> Begun:
         """The request with its memory beside it."""
         target = self._upstreams.target(asked.model)
@@ -198,7 +223,7 @@ class Gateway:
             scope, session_id = await self._in_time(self._who.scope, request.named, asked)
         except ScopeError as exc:
             if self._options.without_scope == "pass":
-                raise TroubleError(str(exc)) from exc
+                raise NotOursError(str(exc)) from exc
             raise
         except AccessError:
             raise
@@ -214,7 +239,7 @@ class Gateway:
             tools=asked.tools or None,
             mode="as_needed" if self._options.head == "as_needed" else "off_prompt",
         )
-        exchange = Exchange(session, asked, self._upstreams, target, request.path, passed_on(request.headers))
+        exchange = Exchange(session, asked, self._upstreams, target, request.path, passed_on(request.headers), self._ids)
         try:
             body, headers = await asyncio.wait_for(exchange.request(asked.messages), self._options.deadline_s)
         except (OffpromptError, TimeoutError) as exc:
@@ -249,7 +274,8 @@ class Gateway:
 
 def _told(exchange: Exchange, session_id: str) -> dict[str, str]:
     """What the ledger says of the request, as headers."""
-    told = {"offprompt-memory": "on", "offprompt-session": session_id}
+    cause = exchange.session.underway.cause
+    told = {"offprompt-memory": f"off; {cause}" if cause else "on", "offprompt-session": session_id}
     entry = exchange.noted
     if entry is not None:
         told["offprompt-tokens"] = str(entry.sent.tokens)

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from offprompt.errors import ConflictError, ModelError, OffpromptError, UsageError
 from offprompt.gateway.asked import Asked
 from offprompt.gateway.events import EventReader, EventTooLongError, ServerEvent, event_bytes, json_bytes
+from offprompt.gateway.unremembered import ResponseIds
 from offprompt.gateway.upstream import Answered, Pairs, Target, Upstreams
 from offprompt.records import LedgerEntry, Message, Reply, as_dict
 from offprompt.service.agent_stream import in_thread
@@ -41,6 +42,7 @@ class Exchange:
     """One request on its way. Used once.
 
     session   of the client's conversation. path, headers: for the upstream; the client's own key is among them.
+    ids       of responses from which a client goes on.
     noted     what the ledger says of the first request and of the last reply, for the answer's headers.
     """
 
@@ -50,6 +52,7 @@ class Exchange:
     target: Target
     path: str
     headers: Pairs
+    ids: ResponseIds
     replies: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     noted: LedgerEntry | None = None
 
@@ -142,6 +145,8 @@ class Exchange:
             LOG.warning("a turn broke off behind the memory's answer: %s", exc)
             yield _error(self.asked.wire, str(exc))
             return
+        if (ids := one.last_id) is not None and self.asked.body.get("store") is not False:
+            await in_thread(self.ids.keep, self.target.url, *ids)
         for out in relay.end():
             yield out
 

@@ -36,6 +36,14 @@ class OneStream:
         """No other reply follows; what was held."""
         return self._joined.end()
 
+    @property
+    def last_id(self) -> tuple[str, str] | None:
+        """Of responses: the id that was told, and the last reply's, if the provider goes on from another than was told.
+
+        Known once the last reply is over; None where the provider keeps none.
+        """
+        return self._joined.last_id if isinstance(self._joined, _Responses) else None
+
 
 class _Chat:
     """Chunks of chat completions."""
@@ -187,6 +195,14 @@ class _Responses:
             return chunk
         self._sequence = given if self._sequence is None else self._sequence + 1
         return chunk if self._sequence == given else {**chunk, "sequence_number": self._sequence}
+
+    @property
+    def last_id(self) -> tuple[str, str] | None:
+        ends = [as_dict(each.get("response")) or {} for each in self._held]
+        told, last = self._head.get("id"), ends[-1].get("id") if ends else None
+        if not isinstance(told, str) or not isinstance(last, str) or told == last or ends[-1].get("store") is False:
+            return None
+        return told, last
 
     def _take(self) -> None:
         """Note what the reply under way said and cost."""
