@@ -38,6 +38,7 @@ class ErasureReceipt:
     pseudonym    what events say instead of the id.
     counts       how many of each kind went: `slots`, `memories`, `sessions`, `spooled`, `events` (masked), `keys`.
     memory_ids   ids of the memories that went, the first 10,000.
+    key_prints   digests of the digest keys that were destroyed.
     not_reached  copies that no store reaches: backups, what lies on other machines.
     seal         keyed digest of all the rest, by a key that the store has.
     """
@@ -49,6 +50,7 @@ class ErasureReceipt:
     counts: Mapping[str, int]
     stores: tuple[ErasedStore, ...]
     memory_ids: tuple[str, ...] = ()
+    key_prints: tuple[str, ...] = ()
     not_reached: tuple[str, ...] = ()
     seal: str = ""
 

@@ -7,6 +7,7 @@ import secrets
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -68,11 +69,12 @@ def erase_whole(parts: Parts, keys: Keys, scope: Scope, actor: Actor) -> Erasure
     gone = [memory.memory_id for one in scopes for memory in _memories(parts, one)]
     counts = Counter[str]()
     for one in scopes:
-        counts += _removed(parts, one, actor.name)
+        counts.update(_removed(parts, one, actor.name))
     vectors = _vectors(parts, scope.app)
     counts["keys"], kept = keys.forget_owner(scope)
     # Events of an engine that keeps slots alone are moved to the log when it is read.
     parts.slots.events(limit=1)
+    prints = [print_of(parts.main.digest_key(one)) for one in scopes]
     for one in scopes:
         counts["events"] += parts.main.part_with(one, pseudonym)
         parts.watches.drop(one)
@@ -89,6 +91,7 @@ def erase_whole(parts: Parts, keys: Keys, scope: Scope, actor: Actor) -> Erasure
         dict(counts),
         (*_scoured(parts), *vectors),
         tuple(gone[:MAX_IDS]),
+        tuple(prints),
         (*(f"the key {key_id}, which is for others too, names the id" for key_id in kept), *ELSEWHERE),
     )
     return replace(receipt, seal=seal_of(parts, receipt))
@@ -121,6 +124,11 @@ def check_owner(scope: Scope) -> None:
             f"the scope {scope} is not one user, one agent or one session; erase one of these whole, or remove what "
             "lies in a narrower scope with clear"
         )
+
+
+def print_of(key: bytes) -> str:
+    """A digest of a key, by which it is known and cannot be made."""
+    return blake2b(key, digest_size=16).hexdigest()
 
 
 def seal_of(parts: Parts, receipt: ErasureReceipt) -> str:

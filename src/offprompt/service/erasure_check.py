@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from offprompt.errors import BackendError, UsageError
+from offprompt.errors import BackendError, UnsupportedError, UsageError
 from offprompt.protocols import Portable, Traceable, apply
-from offprompt.records import ErasureReceipt, Finding, Scope, WaitingVectors
+from offprompt.records import ErasureReceipt, Finding, GetMemories, Scope, VectorStamp, WaitingVectors
 from offprompt.records.tables import SLOT_TABLES, TABLES, Row
-from offprompt.service.erasing import seal_of
+from offprompt.service.erasing import print_of, seal_of
 
 if TYPE_CHECKING:
     from offprompt.service.offprompt import Parts
@@ -26,7 +27,7 @@ _BEGUN: Final[Mapping[str, Callable[[Mapping[str, object]], object]]] = {
     "sessions": lambda row: row["used_at"],
     "events": lambda row: row["at"],
 }
-"""When a row of a table came, where its columns tell: what came after the erasure is of somebody who came back."""
+"""When a row of a table came, where its columns tell; what came after the erasure is of somebody who came back."""
 
 
 def verify(parts: Parts, receipt: ErasureReceipt, texts: Sequence[str] = ()) -> list[Finding]:
@@ -35,6 +36,8 @@ def verify(parts: Parts, receipt: ErasureReceipt, texts: Sequence[str] = ()) -> 
     Raises   UsageError for a text under 4 bytes, which stands anywhere; UnsupportedError if an engine has no rows.
     """
     needles = [_needle(text) for text in texts]
+    # Events of an engine that keeps slots alone are moved to the log when it is read.
+    parts.slots.events(limit=1)
     found = [_seal(parts, receipt)]
     found += _rows(parts, receipt, needles)
     found += [_spool(parts, receipt), *_vectors(parts, receipt)]
@@ -65,31 +68,57 @@ def _seal(parts: Parts, receipt: ErasureReceipt) -> Finding:
 
 
 def _rows(parts: Parts, receipt: ErasureReceipt, needles: Sequence[bytes]) -> list[Finding]:
-    return [_table(parts, name, receipt, needles) for name in TABLES]
+    """A finding for each table; those that know no time come last: whoever came back has rows there too."""
+    order = sorted(TABLES, key=lambda name: name not in _BEGUN)
+    found: list[Finding] = []
+    came_back = False
+    for name in order:
+        seen = _seen(parts, name, receipt, needles, came_back=came_back)
+        came_back = came_back or seen.newer > 0
+        found.append(seen.finding(name))
+    return found
 
 
-def _table(parts: Parts, name: str, receipt: ErasureReceipt, needles: Sequence[bytes]) -> Finding:
-    """What a table has of those that were erased."""
+@dataclass(slots=True)
+class _Seen:
+    """What a table has of whom was erased: rows from before, from after, and rows with a text that was given."""
+
+    old: int = 0
+    newer: int = 0
+    texts: int = 0
+
+    def finding(self, name: str) -> Finding:
+        if self.old or self.texts:
+            said = [f"{self.old} rows of whom was erased"] if self.old else []
+            said += [f"{self.texts} rows with a text that was given"] if self.texts else []
+            return Finding(name, "fail", ", ".join(said), AGAIN)
+        back = f"; {self.newer} are newer: somebody of that id came back" if self.newer else ""
+        return Finding(name, "ok", f"no row of whom was erased{back}")
+
+
+def _seen(parts: Parts, name: str, receipt: ErasureReceipt, needles: Sequence[bytes], *, came_back: bool) -> _Seen:
     engine: object = parts.slots if name in SLOT_TABLES else parts.main
     if not isinstance(engine, Portable):
-        raise UsageError(f"the rows of {type(engine).__name__} cannot be read, so nothing can be said of them")
-    ids, old, newer, texts = frozenset(receipt.memory_ids), 0, 0, 0
-    columns = TABLES[name].columns
+        raise UnsupportedError(f"the rows of {type(engine).__name__} cannot be read, so nothing can be said of them")
+    ids, seen, columns = frozenset(receipt.memory_ids), _Seen(), TABLES[name].columns
     for row in _scanned(engine, name):
         cells = dict(zip(columns, row, strict=True))
-        if _is_of(cells, receipt.scopes) or cells.get("memory_id") in ids:
-            begun = _BEGUN.get(name)
-            at = begun(cells) if begun is not None else None
-            is_newer = isinstance(at, (int, float)) and at > receipt.at
-            newer, old = newer + is_newer, old + (not is_newer)
-        texts += any(needle in _bytes(cell) for cell in row for needle in needles)
-    if old or texts:
-        said = [f"{old} rows of whom was erased"] * (old > 0) + [f"{texts} rows with a text that was given"] * (
-            texts > 0
-        )
-        return Finding(name, "fail", ", ".join(said), AGAIN)
-    back = f"; {newer} are newer: somebody of that id came back" if newer else ""
-    return Finding(name, "ok", f"no row of whom was erased{back}")
+        if cells.get("memory_id") in ids:
+            seen.old += 1
+        elif _is_of(cells, receipt.scopes):
+            is_newer = _is_newer(cells, name, receipt, came_back=came_back)
+            seen.newer, seen.old = seen.newer + is_newer, seen.old + (not is_newer)
+        seen.texts += any(needle in _bytes(cell) for cell in row for needle in needles)
+    return seen
+
+
+def _is_newer(cells: Mapping[str, object], name: str, receipt: ErasureReceipt, *, came_back: bool) -> bool:
+    """Whether a row came after the erasure: by its time, its key, or, where neither tells, by that of others."""
+    if name == "digest_keys":
+        return print_of(_bytes(cells["key"])) not in receipt.key_prints
+    begun = _BEGUN.get(name)
+    at = begun(cells) if begun is not None else None
+    return at > receipt.at if isinstance(at, (int, float)) else came_back
 
 
 def _scanned(engine: Portable, name: str) -> Iterator[Row]:
@@ -130,15 +159,18 @@ def _vectors(parts: Parts, receipt: ErasureReceipt) -> Iterator[Finding]:
     if not parts.memories.has_index or (link := parts.memories.kit.vectors) is None or link.outside is None:
         return
     try:
-        count, cursor = 0, ""
+        found, cursor = list[VectorStamp](), ""
         while True:
             page, cursor = link.outside.scan(after=cursor)
-            count += sum(any(scope.holds(entry.scope) for scope in receipt.scopes) for entry in page)
+            found += [entry for entry in page if any(scope.holds(entry.scope) for scope in receipt.scopes)]
             if not cursor:
                 break
     except BackendError as exc:
         yield Finding("vectors", "fail", f"the index cannot be looked at: {exc}", "check again once it answers")
         return
+    ids = tuple(entry.memory_id for entry in found)
+    newer = [one for one in apply(parts.main, GetMemories(receipt.scopes[0].app, ids)) if one.created_at > receipt.at]
+    count = len(found) - len(newer)
     waits = len(apply(parts.main, WaitingVectors(receipt.scopes[0].app)))
     if count:
         yield Finding("vectors", "fail", f"{count} vectors of whom was erased; {waits} changes wait", AGAIN)
