@@ -90,7 +90,7 @@ def test_a_store_that_is_too_slow_leaves_no_request_unbounded(
         go_on.wait(20)
         return slow(*given)
 
-    with Client(running, wire, tools=[tool("look", wire)], extra_body={"temperature": 0.5}) as client:
+    with Client(running, wire, tools=[tool("look", wire)], extra_body={"service_tier": "auto"}) as client:
         client.say("Look at the log")
         monkeypatch.setattr(running.memory.parts.main, where, waits)
         try:
@@ -100,6 +100,6 @@ def test_a_store_that_is_too_slow_leaves_no_request_unbounded(
     request = running.upstream.requests[1]
     assert NOTICE in flat(request)
     assert tokens(flat(request)) < 3000
-    assert request["temperature"] == 0.5
+    assert request["service_tier"] == "auto"
     assert [each.get("name") or each["function"]["name"] for each in request["tools"]] == ["look"]
     assert running.upstream.faults == []
