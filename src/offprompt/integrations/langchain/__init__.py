@@ -1,0 +1,12 @@
+"""Memory for LangChain; see docs/langchain.md."""
+
+from __future__ import annotations
+
+from offprompt.errors import UnsupportedError
+
+try:
+    from offprompt.integrations.langchain.middleware import OffpromptMiddleware
+except ModuleNotFoundError as exc:
+    raise UnsupportedError("LangChain is not installed; run: pip install 'offprompt[langchain]'") from exc
+
+__all__ = ["OffpromptMiddleware"]
