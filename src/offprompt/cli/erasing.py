@@ -19,6 +19,7 @@ from offprompt.cli.render import moment, table
 from offprompt.errors import UsageError
 from offprompt.records import ErasureReceipt, Scope
 from offprompt.service.erasing import check_owner
+from offprompt.service.offprompt import Offprompt
 
 NOT_ERASED = 1
 RECEIPT_MODE = 0o600
@@ -35,7 +36,7 @@ def erase(
     ] = None,
 ) -> None:
     """Remove all of one user, agent or session from every store, for good, and write a receipt that can be checked."""
-    with call.memory() as memory:
+    with _stored(call) as memory:
         bound = call.scope_of(memory)
         check_owner(bound.scope)
         if not yes:
@@ -66,7 +67,7 @@ def verify_erased(
     """
     given = _receipt(receipt)
     texts = [text for path in body_file or () for text in _texts(path)]
-    with call.memory() as memory:
+    with _stored(call) as memory:
         found = memory.verify_erased(given, texts=texts)
     is_gone = all(one.state != "fail" for one in found)
     heads = [call.say(head) for head in ("check", "state", "found", "what to do")]
@@ -84,7 +85,7 @@ def add(
     reason: Annotated[str, typer.Argument(help="Why, such as a case's number; who is refused reads it.")],
 ) -> None:
     """Hold a scope: nothing of it is erased, cleared or swept until the hold is lifted."""
-    with call.memory() as memory:
+    with _stored(call) as memory:
         hold = memory.holds.add(call.scope_of(memory).scope, reason)
     call.put(_document(hold.scope, hold.reason, hold.at), f"{call.say('held')}: {hold.scope}, {hold.reason}")
 
@@ -92,7 +93,7 @@ def add(
 @command(holds, "list")
 def list_(call: Call) -> None:
     """The holds of the app, the oldest first."""
-    with call.memory() as memory:
+    with _stored(call) as memory:
         found = memory.holds.list(memory.parts.settings.app)
     heads = [call.say(head) for head in ("scope", "reason", "since")]
     rows = [[str(hold.scope), hold.reason, moment(hold.at)] for hold in found]
@@ -103,9 +104,20 @@ def list_(call: Call) -> None:
 @command(holds, "lift")
 def lift(call: Call) -> None:
     """End the hold of a scope."""
-    with call.memory() as memory:
+    with _stored(call) as memory:
         hold = memory.holds.lift(call.scope_of(memory).scope)
     call.put(_document(hold.scope, hold.reason, hold.at), f"{call.say('no longer held')}: {hold.scope}")
+
+
+@contextmanager
+def _stored(call: Call) -> Generator[Offprompt]:
+    """The memory, where it is stored.
+
+    Raises   UnsupportedError if it is a server's.
+    """
+    with call.memory() as memory:
+        _ = memory.parts  # of a server there are none
+        yield memory
 
 
 @contextmanager
