@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import offprompt
+from offprompt.service.model_tools import toolbox
 from offprompt.service.offprompt import Offprompt
 from offprompt.service.transcripts import Item, Transcript, cleaned
 from offprompt.testing import MovedClock
@@ -119,3 +120,21 @@ def in_threads(work: Callable[[int], None], count: int) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def test_a_long_result_is_kept_once_and_read_by_its_id(mem: Offprompt) -> None:
+    kept = transcript(mem)
+    kept.add(SAID)
+    text = "一家兽医 " * 3000
+    body_id = kept.keep(text, "find")
+    assert kept.keep(text, "find") == body_id
+    assert kept.items() == VALUES
+    body = transcript(mem).body(body_id)
+    assert body is not None
+    assert (body.text, body.label) == (text, "find")
+    assert transcript(mem, "s2").body(body_id) is None
+    alice = mem.scope(user="alice")
+    read = toolbox(mem, alice, bodies=kept.body)("mem_read", {"name": f"[[mem:@{body_id}]]"})
+    assert "一家兽医" in read.text
+    assert read.data["cursor"]
+    assert toolbox(mem, alice)("mem_read", {"name": f"@{body_id}"}).is_error

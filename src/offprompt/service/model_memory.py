@@ -13,6 +13,7 @@ from offprompt.errors import NotFoundError, UsageError
 from offprompt.recall.text import TextIndex, snippet
 from offprompt.records import (
     MEMORY_KINDS,
+    Body,
     Json,
     Memory,
     MemoryKind,
@@ -61,11 +62,12 @@ class ModelMemory:
 
     Secrets  values of the policy `never` are in no answer, however they are spelled; handles stand in their place.
     Names    that the application locked or holds a secret under are neither written nor forgotten.
+    bodies   what holds the bodies of a conversation, by id: read as `@ID`.
     Raises   OffpromptError as `Slots` and `Memories` do; RefusedError where a model may not. Thread-safe.
     """
 
-    def __init__(self, door: Door) -> None:
-        self._door, self.scope = door, door.scope
+    def __init__(self, door: Door, *, bodies: Callable[[str], Body | None] | None = None) -> None:
+        self._door, self.scope, self._bodies = door, door.scope, bodies
 
     def write(self, name: str, value: Json, *, if_version: int | None = None) -> Slot:
         """Write a value as a slot's next version; a long one is spread over parts.
@@ -85,12 +87,16 @@ class ModelMemory:
         return self._door.remember(text)
 
     def read(self, name: str) -> Known:
-        """The slot of that name, or the memory of that id, whole.
+        """The slot of that name, the memory of that id, or the body of `@ID`, whole.
 
         Raises   NotFoundError naming what is spelled alike; RefusedError for a secret.
         """
         if is_id(name):
             return self._of_memory(self._memory(name), self._door.hider())
+        if self._bodies is not None and name.startswith("@") and (body := self._bodies(name[1:])) is not None:
+            text = self._door.hider()(body.text)
+            tokens = self._door.tokenizer.count(text)
+            return Known(f"@{body.body_id}", "text", text, tokens, "tool", date_of(body.at), 1, foreign=True)
         slot = self._door.get(name)
         if slot is None:
             raise self._nothing(name)

@@ -12,7 +12,7 @@ import msgspec
 from offprompt.errors import OffpromptError, UsageError
 from offprompt.protocols import Tokenizer
 from offprompt.recall.text import snippet
-from offprompt.records import Role, Trust, compact
+from offprompt.records import Body, Role, Trust, compact
 from offprompt.service.action_problems import NeedsError
 from offprompt.service.model_answers import Answer, Pager, is_number
 from offprompt.service.model_doors import StoreDoor
@@ -164,11 +164,16 @@ class Tools:
 
 
 def toolbox(
-    memory: Offprompt, bound: BoundScope, *, trust: Trust = "user", via: str = "model"
+    memory: Offprompt,
+    bound: BoundScope,
+    *,
+    trust: Trust = "user",
+    via: str = "model",
+    bodies: Callable[[str], Body | None] | None = None,
 ) -> Callable[[str, Mapping[str, Any]], Answer]:
-    """What runs a call of one of the tools, by its name, on a scope of an opened memory; see `StoreDoor`."""
+    """What runs a call of one of the tools, by its name, on a scope of an opened memory; see StoreDoor, ModelMemory."""
     door = StoreDoor(memory.parts, bound, trust=trust, via=via)
-    own, tools = ModelMemory(door), Tools(door.tokenizer, door.language)
+    own, tools = ModelMemory(door, bodies=bodies), Tools(door.tokenizer, door.language)
     return lambda name, arguments: tools.call(own, TOOLS[name], arguments)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from offprompt.errors import ConflictError, UsageError
 from offprompt.records import (
+    Body,
     JournalEntry,
     Remembered,
     SessionChange,
@@ -32,6 +33,9 @@ WORDS: Final = frozenset(
     {"content", "text", "summary", "refusal", "arguments", "args", "input", "output", "tool_calls"}
 )
 """Members of an item that hold what was said; ids, signatures and what is encrypted stand under others."""
+
+BODY_CHARS: Final = 12
+"""Of a body's id."""
 
 TRIES: Final = 16
 """How often a change is made anew, because another process was faster."""
@@ -66,7 +70,7 @@ class Transcript:
         self._parts, self._bound = memory.parts, bound.narrow(session=session_id)
         self._scope, self._capture = self._bound.scope, capture
         self._store = memory.parts.sessions
-        self._digest: Callable[[str], str] | None = None
+        self._keyed: Callable[[str], str] | None = None
 
     def items(self, limit: int | None = None) -> list[Any]:
         """The items; the newest `limit` of them."""
@@ -90,6 +94,24 @@ class Transcript:
         """Erase the conversation; what was remembered of it stays."""
         self._store.drop_sessions(scope=self._scope)
 
+    def keep(self, text: str, label: str) -> str:
+        """Keep a tool's long result beside the items; the id of its body. The same text has the same id.
+
+        label    what it is called: the tool's name.
+        """
+        text = self._redacted(text) if self._is_redacted("tool") else text
+        body_id = self._digest(f"body\n{text}")[:BODY_CHARS]
+        if self.body(body_id) is None:
+            size = len(text.encode())
+            self._change(
+                lambda now: (SessionChange(now, bodies=(Body(body_id, text, "tool", label, now.used_at, size),)), None)
+            )
+        return body_id
+
+    def body(self, body_id: str) -> Body | None:
+        """What was kept under that id in this conversation, or None."""
+        return self._store.body(self._scope, body_id)
+
     def _record(self) -> SessionRecord:
         now = self._parts.clock.now()
         record = self._store.load(self._scope)
@@ -110,14 +132,15 @@ class Transcript:
             key = entry.parent
         return found[::-1]
 
-    def _change(self, change: Callable[[SessionRecord], tuple[SessionRecord, list[JournalEntry], T]]) -> T:
+    def _change(self, change: Callable[[SessionRecord], tuple[SessionChange, T]]) -> T:
+        """Commit a change of the record as it is now; one that changes nothing is not stored."""
         for tried in range(TRIES):
-            before = self._record()
-            record, entries, result = change(before)
-            if record == before:
+            record = self._record()
+            made, result = change(record)
+            if made == SessionChange(record):
                 return result
             try:
-                self._store.commit(SessionChange(replace(record, revision=before.revision + 1), tuple(entries)))
+                self._store.commit(replace(made, record=replace(made.record, revision=record.revision + 1)))
             except ConflictError:
                 if tried == TRIES - 1:
                     raise
@@ -125,11 +148,7 @@ class Transcript:
             return result
         raise AssertionError("the last try returns or raises")
 
-    def _behind(
-        self, record: SessionRecord, items: Sequence[Item]
-    ) -> tuple[SessionRecord, list[JournalEntry], list[JournalEntry]]:
-        if self._digest is None:
-            self._digest = digester(self._store.digest_key(self._scope))
+    def _behind(self, record: SessionRecord, items: Sequence[Item]) -> tuple[SessionChange, list[JournalEntry]]:
         entries: list[JournalEntry] = []
         tail, turn = record.tail, record.turn
         for number, item in enumerate(items):
@@ -137,15 +156,20 @@ class Transcript:
             value = self._clean(item)
             # Not what was said alone: the same words once more, after they were taken away, are another item.
             key = self._digest(f"{tail}\n{record.revision}\n{number}\n{canonical(value)}")
-            text = self._redacted(item.text) if self._is_redacted(item) else item.text
+            text = self._redacted(item.text) if self._is_redacted(item.kind) else item.text
             message = {"role": item.kind, "content": text, "item": value}
             entries.append(JournalEntry(key, tail, turn, item.kind, record.used_at, message, text=text))
             tail = key
-        return replace(record, tail=tail, turn=turn), entries, entries
+        return SessionChange(replace(record, tail=tail, turn=turn), tuple(entries)), entries
 
-    def _without_last(self, record: SessionRecord) -> tuple[SessionRecord, list[JournalEntry], list[JournalEntry]]:
+    def _without_last(self, record: SessionRecord) -> tuple[SessionChange, list[JournalEntry]]:
         last = self._chain(record)[-1:]
-        return (replace(record, tail=last[0].parent) if last else record), [], last
+        return SessionChange(replace(record, tail=last[0].parent) if last else record), last
+
+    def _digest(self, text: str) -> str:
+        if self._keyed is None:
+            self._keyed = digester(self._store.digest_key(self._scope))
+        return self._keyed(text)
 
     def _remember(self, entries: Sequence[JournalEntry]) -> list[Remembered]:
         kinds = {"all": ("user", "assistant"), "user": ("user",), "off": ()}[self._capture]
@@ -158,15 +182,15 @@ class Transcript:
             )
         ]
 
-    def _is_redacted(self, item: Item) -> bool:
+    def _is_redacted(self, kind: Kind) -> bool:
         redact = self._parts.settings.redact
-        return redact == "all" or (redact != "off" and item.kind != "tool")
+        return redact == "all" or (redact != "off" and kind != "tool")
 
     def _redacted(self, text: str) -> str:
         return self._parts.memories.redacted(text)
 
     def _clean(self, item: Item) -> Any:
-        return cleaned(item.value, self._redacted) if self._is_redacted(item) else item.value
+        return cleaned(item.value, self._redacted) if self._is_redacted(item.kind) else item.value
 
 
 def cleaned(value: Any, redact: Callable[[str], str], *, words: bool = False) -> Any:
