@@ -100,9 +100,26 @@ class Settings:
     )
     redact: Literal["words", "all", "off"] = _setting(
         "words",
-        "Identity numbers, bank cards and keys are taken out of what is stored: `words`: of what user and model say, "
-        "call arguments and memories; `all`: of tool results and bodies too; `off`: of nothing.",
+        "What the kinds below name is taken out of what is stored: `words`: of what user and model say, call arguments "
+        "and memories; `all`: of tool results and bodies too; `off`: of nothing.",
     )
+    redact_kinds: str = _setting(
+        "id_number, bank_card, api_key, access_token, private_key",
+        "Kinds that are taken out, with commas between; also iban, us_ssn, passport, email, phone, licence_plate, qq, "
+        "wechat, address, name, or `all` (iban, us_ssn and phone need the extra `privacy`). See docs/redaction.md.",
+    )
+    redact_seal: str = _setting(
+        "", "Kinds that are taken out into a `never` slot, whose handle stays in the text; of others a mark does."
+    )
+    redact_allow: str = _setting(
+        "",
+        "Where handles of sealed values resolve, with `;` between: `KIND TOOL ARGUMENT`, and a host if only there; "
+        "empty: nowhere.",
+    )
+    redact_regions: str = _setting(
+        "CN, US, GB", "Countries whose phone numbers and licence plates are known by their form alone."
+    )
+    redact_names: str = _setting("", "Names that are taken out wherever they stand, with commas between.")
     capture: Literal["all", "user", "off"] = _setting(
         "all", "What sessions remember by themselves: `all` turns, those of the `user` only, or none (`off`)."
     )

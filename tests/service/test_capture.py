@@ -250,9 +250,9 @@ def test_a_scope_that_is_cleared_leaves_no_text_in_the_process(clock: MovedClock
         one = Talk(ann.session("before", model="gpt-4o-mini"), "openai")
         one.turn("My heron sleeps in the blue shed.", "Good night.")
         watch = parts.watches.of(one.session.scope)
-        assert parts.memories.redacted.cache_info().currsize
+        assert parts.memories.cleaned.cache_info().currsize
         ann.clear()
-        assert not parts.memories.redacted.cache_info().currsize
+        assert not parts.memories.cleaned.cache_info().currsize
         assert parts.watches.of(one.session.scope) is not watch
         two = Talk(ann.session("after", model="gpt-4o-mini"), "openai")
         two.turn("Where did my heron sleep?", "I do not know.")

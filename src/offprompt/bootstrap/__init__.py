@@ -11,6 +11,7 @@ from typing import cast
 
 from offprompt.bootstrap.embedding import check_embedders, embedder_of
 from offprompt.bootstrap.engines import Engines, open_engines
+from offprompt.bootstrap.redaction import check_redaction, redactor_of, sealer_of
 from offprompt.bootstrap.remote import is_server, open_server
 from offprompt.bootstrap.routes import model_for, parse_routes
 from offprompt.bootstrap.urls import IN_PROCESS, Urls, parse_urls
@@ -18,7 +19,6 @@ from offprompt.config import Settings, find_file, load_settings, read_file
 from offprompt.errors import UsageError
 from offprompt.models.clocks import SystemClock
 from offprompt.models.tokenizers import tokenizer_for
-from offprompt.privacy.redact import CheckedRedactor
 from offprompt.protocols import ChatModel, Clock
 from offprompt.records import Purpose
 from offprompt.records.places import data_folder, masked, user_config_folder
@@ -80,6 +80,7 @@ def open(  # noqa: A001 - the verb that users type
     clock = clock or SystemClock()
     sheets = price_sheets(loaded)
     check_embedders(loaded)
+    check_redaction(loaded)
     make = model_for(parse_routes(stored.get("models"), where=str(file)), models)
     # Nothing is opened, or made, before all that was given is known to be right.
     engines = open_engines(urls, clock, _hurried(loaded), create=create)
@@ -101,13 +102,16 @@ def _assembled(
     counted = ModelCalls(main, clock, tokenizer, loaded, sheets, make)
     quotas = Quotas(slots, main, engines.coordinator, clock, loaded)
     kit = Kit(slots, clock, tokenizer, loaded, spool, quotas, Holds(main, clock), Tombstones(main))
+    redactor = redactor_of(loaded)
+    redactors = () if redactor is None else (redactor,)
     memories = MemoryAccess(
         main,
         kit,
         embedder_for=lambda: embedder_of(loaded, counted),
-        redactors=lambda: (CheckedRedactor(),) if loaded.redact != "off" else (),
+        redactors=lambda: redactors,
         models=counted,
         vectors_for=engines.vectors_for,
+        sealer=sealer_of(loaded, kit, main.digest_key),
     )
     if spool is not None:
         spool.perform = SpooledWrites(kit, memories).perform

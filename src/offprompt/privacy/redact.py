@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from offprompt.errors import UsageError
-from offprompt.privacy import labelled
-from offprompt.privacy.addresses import find_addresses
 from offprompt.privacy.keys import find_keys
-from offprompt.privacy.names import NameFinder
 from offprompt.privacy.numbers import find_numbers
-from offprompt.privacy.phones import PhoneFinder
 from offprompt.privacy.plain import plain
-from offprompt.privacy.registered import RegisteredFinder
 from offprompt.records.redaction import KINDS, PROVEN, Redacted, Span, SpanKind
 
 MARKS: Final[dict[SpanKind, tuple[str, str]]] = {
@@ -59,7 +54,7 @@ class CheckedRedactor:
         self, kinds: Sequence[SpanKind] = PROVEN, *, regions: Sequence[str] = REGIONS, names: Sequence[str] = ()
     ) -> None:
         self._kinds = {*kinds, "name"} if names else set(kinds)
-        self._finds = _finders(kinds, regions, names)
+        self._finds = _finders(frozenset(kinds), regions, names)
 
     def redact(self, text: str) -> Redacted:
         """The text with marks in its own language. Cost: O(n) for each kind.
@@ -90,12 +85,21 @@ class CheckedRedactor:
         return sorted((span for span in found if span.kind in self._kinds), key=lambda span: span.start)
 
 
-def _finders(asked: Collection[SpanKind], regions: Sequence[str], names: Sequence[str]) -> list[Find]:
+def _finders(asked: frozenset[SpanKind], regions: Sequence[str], names: Sequence[str]) -> list[Find]:
     """What looks for the kinds, what is proven before what is told: a number that is known for a card is no phone's."""
-    unknown = [kind for kind in asked if kind not in KINDS]
+    unknown = sorted(asked - set(KINDS))
     if unknown:
-        raise UsageError(f"redact_kinds: {unknown[0]!r} is no kind; the kinds are: {', '.join(KINDS)}, or all")
+        raise UsageError(f"{unknown[0]!r} is no kind that is redacted; the kinds are: {', '.join(KINDS)}; or all")
     finds: list[Find] = [find_keys, find_numbers]
+    if not names and asked <= frozenset(PROVEN):
+        return finds
+    # Their patterns take long to make, and most need none of them.
+    from offprompt.privacy import labelled  # noqa: PLC0415
+    from offprompt.privacy.addresses import find_addresses  # noqa: PLC0415
+    from offprompt.privacy.names import NameFinder  # noqa: PLC0415
+    from offprompt.privacy.phones import PhoneFinder  # noqa: PLC0415
+    from offprompt.privacy.registered import RegisteredFinder  # noqa: PLC0415
+
     if not {"iban", "us_ssn"}.isdisjoint(asked):
         registered = RegisteredFinder()
         # Four groups of an IBAN may pass for a card.

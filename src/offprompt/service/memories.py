@@ -59,6 +59,7 @@ from offprompt.service.memory_values import checked_marks, checked_said
 from offprompt.service.reindexing import reindex
 from offprompt.service.remembering import Rememberer
 from offprompt.service.reranking import reranked, reranker_of
+from offprompt.service.sealing import erase_sealed, mend_sealed
 from offprompt.wire.options import Derive
 
 PAGE: Final = 100
@@ -100,7 +101,7 @@ class Memories:
         idempotency_key  the call's own name: once more with it changes nothing.
         derive      `rules`: names, places, wishes, likes, plans and so on become facts and profile slots, no model.
                     `model`: besides, the language model that is set for it reads users' messages later.
-        Redacted    before it is stored, metadata, tags and names too: numbers with check digits, keys; `why` says so.
+        Redacted    before it is stored, metadata, tags and names too: the kinds that are set; `why` says so.
         Raises      UsageError, LimitError, ConflictError; UnsupportedError if no model is set. Nothing is stored then.
         """
         checked_choice("derive", derive, ("rules", "model", "none"))
@@ -278,6 +279,7 @@ class Memories:
         for scope, own in self._families(ids).items():
             count += apply(self._kit.memories, ForgetMemories(scope, _ids(own), actor or self._actor.name, trust))
             mend_profile(self._kit, scope, own, "hidden")
+            mend_sealed(self._kit.slots, self._kit.memories, scope, own, "hidden")
         return count
 
     def undo(self, *ids: str, actor: str | None = None) -> int:
@@ -287,13 +289,15 @@ class Memories:
             back = apply(self._kit.memories, RestoreMemories(scope, _ids(own), who, undo_s))
             if back:
                 mend_profile(self._kit, scope, own, "shown")
+                mend_sealed(self._kit.slots, self._kit.memories, scope, own, "shown")
             count += back
         return count
 
     def erase(self, *ids: str, within: Literal["exact", "subtree"] = "exact", actor: str | None = None) -> int:
         """Remove memories for good, with all versions and the facts derived from them alone; how many.
 
-        ids      their parts of the profile go too. None: all of the scope, and its slots stay; `clear` removes both.
+        ids      their parts of the profile, and what was sealed out of them alone, go too. None: all of the scope, with
+                 all that was sealed in it; its other slots stay; `clear` removes both.
         """
         checked_choice("within", within, ("exact", "subtree"))
         self._actor.check_within(self.scope, within)
@@ -301,12 +305,15 @@ class Memories:
         self._kit.slots.make_way()
         who = actor or self._actor.name
         if not ids:
-            return apply(self._kit.memories, EraseMemories(self.scope, None, within, who))
+            count = apply(self._kit.memories, EraseMemories(self.scope, None, within, who))
+            erase_sealed(self._kit.slots, self.scope, within)
+            return count
         families = self._families(ids)
         ops = [EraseMemories(scope, _ids(own), actor=who) for scope, own in families.items()]
         count = sum(self._kit.memories.apply(ops)) if ops else 0
         for scope, own in families.items():
             mend_profile(self._kit, scope, own, "erased")
+            mend_sealed(self._kit.slots, self._kit.memories, scope, own, "erased")
         return count
 
     def history(self, memory_id: str) -> list[MemoryVersion]:

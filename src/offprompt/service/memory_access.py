@@ -11,6 +11,7 @@ from offprompt.protocols import Embedder, MemoryStore, Redactor, VectorSearch
 from offprompt.records import APPLICATION, Actor, Cancel, Scope
 from offprompt.service.extract_background import Background, extract_model
 from offprompt.service.model_calls import ModelCalls
+from offprompt.service.sealing import Clean, Sealer, cleaned
 from offprompt.service.slot_writer import Kit
 from offprompt.service.spooling import Spool
 from offprompt.service.telling_store import TellingStore
@@ -30,6 +31,7 @@ class MemoryAccess:
 
     embedder_for  makes the embedder, None for none; called once. redactors: what runs before anything is stored.
     background    what lets a language model read turns later; it does nothing until it is told of some.
+    sealer        puts what is taken out into slots; None: marks stand there alone.
     vectors_for   makes the index that knows what lies close, for the embedder; None: what is loaded has its vectors.
     """
 
@@ -42,24 +44,27 @@ class MemoryAccess:
         redactors: Callable[[], Sequence[Redactor]],
         models: ModelCalls | None = None,
         vectors_for: Callable[[Embedder], VectorSearch] | None = None,
+        sealer: Sealer | None = None,
     ) -> None:
         self.store = store if vectors_for is None else TellingStore(store, lambda: self.kit.vectors)
         self._engine, self._slots = store, slots
         self._embedder_for, self._redactors, self._vectors_for = embedder_for, redactors, vectors_for
         self._lock = threading.Lock()
-        self.models = models
+        self.models, self.sealer = models, sealer
         settings = slots.settings
         self.background = Background(
             self._extract, slots.clock, turns=settings.extract_turns, every_s=settings.extract_every_s
         )
         self._kit: MemoryKit | None = None
-        self.redacted = lru_cache(KEPT_TEXTS)(self._redacted)
+        self.cleaned = lru_cache(KEPT_TEXTS)(self._cleaned)
 
-    def _redacted(self, text: str) -> str:
-        """The text as it may be stored."""
-        for redactor in self._redactors():
-            text = redactor.redact(text).text
-        return text
+    def redacted(self, text: str) -> str:
+        """The text as it may be stored, with marks alone."""
+        return self.cleaned(text).text
+
+    def _cleaned(self, text: str, scope: Scope | None = None) -> Clean:
+        """The text as it may be stored; in a scope, with handles in place of what is to be sealed there."""
+        return cleaned(self._redactors(), text, self.sealer, scope)
 
     @property
     def kit(self) -> MemoryKit:
@@ -87,6 +92,7 @@ class MemoryAccess:
                     vectors,
                     models=self.models,
                     background=self.background,
+                    sealer=self.sealer,
                 )
             return self._kit
 
@@ -116,7 +122,7 @@ class MemoryAccess:
 
     def drop(self, scope: Scope) -> None:
         """Let go of the texts that are kept in memory of a scope that was erased."""
-        self.redacted.cache_clear()
+        self.cleaned.cache_clear()
         if self._kit is not None:
             self._kit.index.drop(scope)
 

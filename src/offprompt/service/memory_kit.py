@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from offprompt.config import Settings
 from offprompt.errors import UsageError
 from offprompt.protocols import Clock, Embedder, MemoryStore, Redactor
-from offprompt.records import Scope
+from offprompt.records import Scope, Trust
 from offprompt.service.extract_background import Background
 from offprompt.service.memory_index import IndexCache
 from offprompt.service.memory_uses import Uses
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.redacting import redacted_value
+from offprompt.service.sealing import Clean, Seal, Sealer, cleaned
 from offprompt.service.slot_writer import Kit
 from offprompt.service.vector_link import VectorLink
 
@@ -61,6 +63,7 @@ class MemoryKit:
 
     embedder  None: memories are found by their words only. slots: for the profile that rules derive.
     models    language models for memory, None: there are none. background: lets one of them read turns later.
+    sealer    puts what is taken out of texts into slots; None: marks stand there alone.
     waiting   by scope, what was found the last time; at the same revision it need not be looked for again.
     vectors   an index that is asked for what lies close; None: what is loaded of a scope has its vectors.
     """
@@ -78,15 +81,27 @@ class MemoryKit:
     background: Background | None = None
     ids: MemoryIds = field(default_factory=MemoryIds)
     waiting: dict[Scope, Waiting] = field(default_factory=dict[Scope, Waiting])
+    sealer: Sealer | None = None
 
     def redacted(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """The text as it may be stored, and the kinds of what was taken out."""
-        kinds: dict[str, None] = {}
-        for redactor in self.redactors:
-            done = redactor.redact(text)
-            kinds |= dict.fromkeys(span.kind for span in done.found)
-            text = done.text
-        return text, tuple(kinds)
+        """The text as it may be stored, with marks alone, and the kinds of what was taken out."""
+        done = cleaned(self.redactors, text)
+        return done.text, done.taken
+
+    def sealed(self, text: str, scope: Scope) -> Clean:
+        """The text as it may be stored in a scope, and what is to be sealed before it is."""
+        return cleaned(self.redactors, text, self.sealer, scope)
+
+    @contextmanager
+    def sealing(self, scope: Scope, seals: Iterable[Seal], trust: Trust = "user") -> Generator[None]:
+        """Seal the values; they are taken back if what is done with them fails."""
+        names = self.sealer.keep(scope, seals, trust) if self.sealer is not None else ()
+        try:
+            yield
+        except BaseException:
+            if self.sealer is not None:
+                self.sealer.take_back(scope, names)
+            raise
 
     def clean(self, value: V) -> V:
         """A text or metadata as it may be stored.

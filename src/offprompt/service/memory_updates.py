@@ -10,6 +10,7 @@ from offprompt.service.indexing import index_texts
 from offprompt.service.memory_family import mend_profile
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.remembering import digest_of
+from offprompt.service.sealing import Seal, mend_sealed
 
 
 def update_memory(kit: MemoryKit, memory: Memory, change: UpdateMemory) -> Memory:
@@ -23,14 +24,18 @@ def update_memory(kit: MemoryKit, memory: Memory, change: UpdateMemory) -> Memor
         change = replace(change, metadata=kit.clean(change.metadata))
     if change.tags is not None:
         change = replace(change, tags=tuple(map(kit.clean, change.tags)))
+    seals: tuple[Seal, ...] = ()
     at = memory.event_at if isinstance(change.event_at, Default) else change.event_at
     if change.text is not None or at != memory.event_at:
-        clean = memory.text if change.text is None else kit.redacted(change.text)[0]
+        done = None if change.text is None else kit.sealed(change.text, memory.scope)
+        clean, seals = (memory.text, ()) if done is None else (done.text, done.seals)
         gist = memory.gist if clean == memory.text else ""
         indexed, _ = index_texts(kit.embedder, [replace(memory, text=clean, gist=gist, event_at=at)])
         change = replace(change, text=clean, digest=digest_of(clean), indexed=indexed[0])
-    changed = apply(kit.memories, change)
+    with kit.sealing(memory.scope, seals, memory.trust):
+        changed = apply(kit.memories, change)
     if changed.text != memory.text:
         mend_profile(kit, memory.scope, [memory], "hidden")
         mend_profile(kit, memory.scope, [changed], "shown")
+        mend_sealed(kit.slots, kit.memories, memory.scope, [memory], "hidden")
     return changed

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from offprompt.records import Body, JournalEntry, Message, SessionChange, as_dict, as_list, compact
+from offprompt.records import Body, JournalEntry, Message, Scope, SessionChange, as_dict, as_list, compact
 from offprompt.service.memory_access import MemoryAccess
+from offprompt.service.sealing import Seal
+from offprompt.wire.handles import find_handles
 from offprompt.wire.payload import loaded
 from offprompt.wire.shapes import Shape
 
@@ -24,19 +26,22 @@ class Redaction:
     Sent      as the client gives it each time. Only where we send another form of a text than the client gave (a stub,
               a reply whose handles came back resolved) the marks stay in it.
     Again     deterministic and idempotent, so that a message is known again and each request repeats the last one.
-    nonce     marks the session's frames.
+    Sealed    kinds that are set for it leave handles in place of marks; `keep` writes what they stand for.
+    nonce     marks the session's frames. scope: where it is sealed.
     """
 
     memories: MemoryAccess
     shape: Shape
     nonce: str
+    scope: Scope
     everything: bool
+    _seals: dict[str, Seal] = field(default_factory=dict[str, Seal])
 
     def text(self, text: str) -> str:
         """The text with marks; a frame of shown values as it is."""
         if text.startswith(f"<memory {self.nonce}>"):
             return text
-        return self.memories.redacted(text)
+        return self._clean(text)
 
     def message(self, message: Message) -> Message:
         """The message with marks in its texts and in its calls' arguments; the same object where there is nothing."""
@@ -58,6 +63,10 @@ class Redaction:
             for call in self.shape.calls(message)
             if (clean := self._arguments(call.arguments)) != call.arguments
         }
+        if entry.resolved is not None:
+            # The model wrote a handle, and the client has its value: what goes out again is the handle.
+            words = {clean: text for clean, text in words.items() if not find_handles(clean)}
+            calls = {clean: text for clean, text in calls.items() if not find_handles(clean)}
         if not words and not calls:
             return entry
         return self._mapped(self.entry(entry), lambda form: self._restored(form, words, calls))
@@ -69,12 +78,24 @@ class Redaction:
         return replace(self._mapped(entry, self.message), text=self.text(entry.text))
 
     def change(self, change: SessionChange) -> SessionChange:
-        """The change as it is stored."""
-        return replace(
+        """The change as it is stored; what is sealed out of it is written before it returns.
+
+        Raises   BackendError if the store of slots fails.
+        """
+        self._seals.clear()
+        changed = replace(
             change,
             journal=tuple(map(self.entry, change.journal)),
             bodies=tuple(map(self._body, change.bodies)) if self.everything else change.bodies,
         )
+        if self.memories.sealer is not None:
+            self.memories.sealer.keep(self.scope, self._seals.values())
+        return changed
+
+    def _clean(self, text: str) -> str:
+        done = self.memories.cleaned(text, self.scope)
+        self._seals.update((seal.name, seal) for seal in done.seals)
+        return _as_json(text, done.text, self._clean) if done.taken else text
 
     @property
     def _kinds(self) -> Sequence[str]:
@@ -105,13 +126,23 @@ class Redaction:
 
     def _arguments(self, arguments: str) -> str:
         """A call's arguments with marks: in texts, keys, and whole numbers; what is no JSON is one text."""
-        if self.memories.redacted(arguments) == arguments:
+        if not self.memories.cleaned(arguments, self.scope).taken:
             return arguments
         value = loaded(arguments)
         if isinstance(value, str) and value == arguments:
-            return self.memories.redacted(arguments)
-        changed = redacted_value(value, self.memories.redacted)
+            return self._clean(arguments)
+        changed = redacted_value(value, self._clean)
         return arguments if changed == value else compact(changed)
+
+
+def _as_json(text: str, clean: str, redact: Callable[[str], str]) -> str:
+    """The redacted text; of one that is JSON, JSON: a number that became a mark would stand there without quotes."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return clean
+    value = loaded(text)
+    if isinstance(value, str) or not isinstance(loaded(clean), str):
+        return clean
+    return compact(redacted_value(value, redact))
 
 
 def redacted_value(value: Any, redact: Callable[[str], str]) -> Any:

@@ -118,7 +118,8 @@ class Rememberer:
     def store_now(self, said: Sequence[Said], marks: Marks) -> list[Remembered]:
         """`store`, or a BackendError if the store does not take it."""
         now = self._kit.clock.now()
-        clean = [(replace(one, text=text), taken) for one in said for text, taken in [self._kit.redacted(one.text)]]
+        kept = [self._kit.sealed(one.text, self.scope) for one in said]
+        clean = [(replace(one, text=done.text), done.taken) for one, done in zip(said, kept, strict=True)]
         turns = [
             turn
             for at, (one, _) in enumerate(clean)
@@ -136,7 +137,9 @@ class Rememberer:
         if self._kit.slots.quotas is not None:
             size = sum(len(draft.memory.text.encode("utf-8", "replace")) for draft in drafts)
             self._kit.slots.quotas.make_room(self.scope.app, memories=len(drafts), size=size)
-        return self._stored(drafts, marks)
+        seals = [seal for done in kept for seal in done.seals]
+        with self._kit.sealing(self.scope, seals, marks.trust):
+            return self._stored(drafts, marks)
 
     def _drafts(
         self, one: Said, taken: tuple[str, ...], facts: Sequence[Derived], marks: Marks, now: float

@@ -18,6 +18,7 @@ from offprompt.service.redacting import Redaction
 from offprompt.service.replies import ReplyReader
 from offprompt.service.request_ledger import Sizes
 from offprompt.service.requests import RequestBuilder
+from offprompt.service.sealing import sealing_scope
 from offprompt.service.session_kit import Model, SessionKit
 from offprompt.service.session_lock import SessionLock
 from offprompt.service.trouble import Known, WithoutMemory, nothing
@@ -319,7 +320,8 @@ class Session:
         redact = self._kit.settings.redact
         if redact != "off":
             everything = redact == "all"
-            redaction = Redaction(self._kit.memories, self._model.shape, record.nonce, everything=everything)
+            place = sealing_scope(self.scope)
+            redaction = Redaction(self._kit.memories, self._model.shape, record.nonce, place, everything=everything)
             self._conversation.redaction = redaction
         if self._read_at is None and stored is not None:
             self._conversation.add(self._kit.sessions.journal(self.scope))
