@@ -11,6 +11,13 @@ import openai
 from tests.gateway.conftest import Running
 from tests.service.talk import MODELS, Say, Wire, as_reply, result
 
+THINKERS: dict[Wire, str] = {
+    "openai": "deepseek-chat",
+    "anthropic": MODELS["anthropic"],
+    "responses": MODELS["anthropic"],
+}
+"""Models whose thoughts go back, on the wires bound to the prompt that they were made with."""
+
 
 class Client:
     """An application that knows nothing of memory: it sends its messages and appends what comes back."""
@@ -19,6 +26,9 @@ class Client:
         self.openai: Any = openai.OpenAI(base_url=f"{running.url}/v1", api_key="sk-theirs", max_retries=0)
         self.anthropic: Any = anthropic.Anthropic(base_url=running.url, api_key="sk-theirs", max_retries=0)
         self.wire: Wire = wire
+        self.model = (THINKERS if running.thinks else MODELS)[wire]
+        if running.thinks and wire == "anthropic":
+            options = {"thinking": {"type": "adaptive"}, **options}
         self.streams, self.options = streams, options
         self.messages: list[Any] = []
 
@@ -55,7 +65,7 @@ class Client:
         ]
 
     def ask(self) -> Any:
-        given: dict[str, Any] = {"model": MODELS[self.wire], **self.options}
+        given: dict[str, Any] = {"model": self.model, **self.options}
         if self.wire == "openai":
             return self._chat(given)
         if self.wire == "anthropic":

@@ -117,7 +117,7 @@ def gateway(thinks: bool) -> Generator[NewGateway]:
     with contextlib.ExitStack() as stack:
 
         def new(*replies: Mapping[str, Any], without_key: Identity | None = ALICE, **options: Any) -> Running:
-            given = [thoughtful(reply) if thinks else dict(reply) for reply in replies]
+            given = [thoughtful(reply, at) if thinks else dict(reply) for at, reply in enumerate(replies)]
             upstream = Upstream(given, binding=thinks)
             running = stack.enter_context(before(upstream, without_key=without_key, options=options))
             return replace(running, thinks=thinks)
@@ -128,7 +128,7 @@ def gateway(thinks: bool) -> Generator[NewGateway]:
 THOUGHT = "Hm, let me see."
 
 
-def thoughtful(reply: Mapping[str, Any]) -> dict[str, Any]:
+def thoughtful(reply: Mapping[str, Any], number: int) -> dict[str, Any]:
     """The reply with a thought before it."""
     if "choices" in reply:
         return {
@@ -138,7 +138,7 @@ def thoughtful(reply: Mapping[str, Any]) -> dict[str, Any]:
     if "content" in reply:
         return {**reply, "content": [{"type": "thinking", "thinking": THOUGHT}, *reply["content"]]}
     summary = [{"type": "summary_text", "text": THOUGHT}]
-    return {**reply, "output": [{"type": "reasoning", "id": "rs_1", "summary": summary}, *reply["output"]]}
+    return {**reply, "output": [{"type": "reasoning", "id": f"rs_{number}", "summary": summary}, *reply["output"]]}
 
 
 @pytest.fixture(params=WIRES)

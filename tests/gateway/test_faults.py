@@ -10,10 +10,15 @@ import pytest
 
 from offprompt.records import Identity, canonical
 from tests.gateway.client import Client, script, text_of
-from tests.gateway.conftest import NewGateway
+from tests.gateway.conftest import ALSO_THINKING, NewGateway
 from tests.service.talk import WIRES, Wire, call, calls, flat, messages_of, tool
 
 ORDER = "ORD-2291-KX-7-upper-deck-window"
+
+
+@pytest.fixture(params=ALSO_THINKING, ids=["plain", "thinking"])
+def thinks(request: pytest.FixtureRequest) -> bool:
+    return request.param
 
 
 def test_a_handle_in_arguments_is_resolved_streamed_or_not(gateway: NewGateway, wire: Wire, streams: bool) -> None:
@@ -205,8 +210,9 @@ def test_an_edit_and_a_regeneration_are_branches(gateway: NewGateway, wire: Wire
         client.say("Name a colour")
         client.messages = client.messages[:1]
         client.ask()  # once more
+        asked = list(client.messages)
         client.say("Thanks")
-        client.messages = [*client.messages[:2], {"role": "user", "content": "Thanks a lot"}]
+        client.messages = [*asked, {"role": "user", "content": "Thanks a lot"}]
         client.ask()
     last = flat(messages_of(running.upstream.requests[-1]))
     assert "Blue." in last

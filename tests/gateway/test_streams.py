@@ -17,7 +17,7 @@ from offprompt.gateway.events import EventReader, ServerEvent, event_bytes
 from offprompt.testing.strict_chunks import Delivery
 from tests.gateway.between import Between
 from tests.gateway.client import Client, own_ids, script, text_of
-from tests.gateway.conftest import NewGateway
+from tests.gateway.conftest import ALSO_THINKING, NewGateway
 from tests.gateway.echo import Heard
 from tests.service.talk import Say, Wire, as_reply, call, calls, flat, messages_of, tool
 
@@ -27,6 +27,11 @@ USAGES: dict[Wire, list[dict[str, Any]]] = {
     "anthropic": [{"input_tokens": n, "output_tokens": 2, "cache_read_input_tokens": n} for n in (10, 20, 30)],
     "responses": [{"input_tokens": n, "output_tokens": 2, "total_tokens": n + 2} for n in (10, 20, 30)],
 }
+
+
+@pytest.fixture(params=ALSO_THINKING, ids=["plain", "thinking"])
+def thinks(request: pytest.FixtureRequest) -> bool:
+    return request.param
 
 
 def turn(wire: Wire) -> list[dict[str, Any]]:
