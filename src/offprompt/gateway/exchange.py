@@ -25,6 +25,11 @@ from offprompt.wire.streamed import StreamReader
 T = TypeVar("T")
 EVENTS: Final = "text/event-stream"
 LOG: Final = logging.getLogger("offprompt.gateway")
+OF_THE_BODY: Final = frozenset(
+    b"accept-encoding anthropic-beta content-encoding content-length content-type expect host".split()
+)
+"""Headers of the client's that are said anew."""
+
 UNREAD: Final = "a reply of the upstream goes on as it came, and is not recorded: %s"
 
 
@@ -43,7 +48,7 @@ class Exchange:
 
     session   of the client's conversation. path, headers: for the upstream; the client's own key is among them.
     ids       of responses from which a client goes on.
-    noted     what the ledger says of the first request and of the last reply, for the answer's headers.
+    noted     what the ledger says of the first request before its reply; entries: of each with its reply.
     """
 
     session: Session
@@ -55,6 +60,7 @@ class Exchange:
     ids: ResponseIds
     replies: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     noted: LedgerEntry | None = None
+    entries: list[LedgerEntry] = field(default_factory=list[LedgerEntry])
 
     async def request(self, messages: list[Message]) -> tuple[bytes, Pairs]:
         """The next request: its body and its headers.
@@ -66,8 +72,7 @@ class Exchange:
         if not is_count and self.noted is None and (record := await in_thread(lambda: self.session.record)) is not None:
             self.noted = record.pending
         body, betas = self.asked.outgoing(prepared)
-        gone = (b"content-length", b"content-type", b"accept-encoding", b"anthropic-beta", b"host", b"expect")
-        headers = [(name, value) for name, value in self.headers if name not in gone]
+        headers = [(name, value) for name, value in self.headers if name not in OF_THE_BODY]
         given = [value for name, value in self.headers if name == b"anthropic-beta"]
         if given or betas:
             headers.append((b"anthropic-beta", b",".join([*given, *(beta.encode() for beta in betas)])))
@@ -105,6 +110,9 @@ class Exchange:
             LOG.warning(UNREAD, exc)
             return None
         self.replies.append(data)
+        entry = self.session.last_entry
+        if entry is not None and entry not in self.entries[-1:]:
+            self.entries.append(entry)
         return reply
 
     async def _reply(self, answer: Answered) -> tuple[bytes, dict[str, Any] | None]:

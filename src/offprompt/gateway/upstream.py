@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from offprompt.errors import ModelError, UnsupportedError, UsageError
 
@@ -24,6 +25,12 @@ HOP_BY_HOP: Final = frozenset(
 
 OURS: Final = b"offprompt-"
 CONNECT_S: Final = 10.0
+NO_UPSTREAM: Final = (
+    'no upstream; say where the models are: --upstream https://api.openai.com, or upstreams = ["…"] under [gateway] in '
+    "the config file"
+)
+PRINTED: Final = " !\"#$%&'()*+,/:;<=>?@[\\]^`{|}"
+"""What headers may hold beside letters, digits and what URLs hold unquoted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +51,14 @@ class Target:
 def targets(given: Iterable[str]) -> list[Target]:
     """The upstreams of a command line: URL, or PATTERN=URL.
 
-    Raises   UsageError for what is neither.
+    Raises   UsageError for what is neither, and for none.
     """
     found: list[Target] = []
     for text in given:
         models, is_some, url = text.partition("=")
         found.append(Target(url, models) if is_some and "://" not in models else Target(text))
+    if not found:
+        raise UsageError(NO_UPSTREAM)
     return found
 
 
@@ -62,7 +71,7 @@ class Upstreams:
     def __init__(self, targets: Iterable[Target], *, timeout_s: float = 600.0) -> None:
         self._targets = tuple(targets)
         if not self._targets:
-            raise UsageError("no upstream; say where the models are: --upstream https://api.openai.com")
+            raise UsageError(NO_UPSTREAM)
         try:
             import httpx  # noqa: PLC0415 - an extra
         except ImportError as exc:
@@ -163,5 +172,5 @@ def passed_on(headers: Iterable[tuple[bytes, bytes]]) -> Pairs:
 
 
 def plain_headers(headers: Mapping[str, str]) -> Pairs:
-    """Our own headers as bytes."""
-    return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
+    """Our own headers as bytes: each in one line, and what is not ASCII percent-encoded."""
+    return [(name.encode(), quote(" ".join(value.split()), safe=PRINTED).encode()) for name, value in headers.items()]

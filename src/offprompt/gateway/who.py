@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from offprompt.errors import ScopeError
-from offprompt.gateway.asked import Asked
-from offprompt.records import Identity, as_dict
+from offprompt.errors import ScopeError, UsageError
+from offprompt.gateway.asked import Asked, NotOursError
+from offprompt.gateway.clients import conversation_of, user_of
+from offprompt.records import Identity, compact
 from offprompt.rest.endpoint import decoded
 from offprompt.service.access import actor_for, scope_for
 from offprompt.service.accounting import digester
 from offprompt.service.offprompt import BoundScope, Offprompt
 
 KEY: Final = "offprompt-key"
-COMPOSITE: Final = re.compile(
-    r"user_(?P<user>[0-9a-f]{16,})(?:_account_(?P<account>[0-9a-f-]*))?_session_(?P<session>[0-9a-f-]{8,})"
-)
-"""`metadata.user_id` of Claude Code: the machine's user, the account, the conversation."""
-
 NOBODY: Final = (
     "no memory is named: send your key in the header Offprompt-Key, or say whose memory it is with Offprompt-User (or "
     "the request's own `user`, or `metadata.user_id`) where the gateway takes that; or start it with --user alice"
@@ -30,69 +25,67 @@ Identify = Callable[[Mapping[str, str]], Identity]
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """What a request says of itself beside its key."""
-
-    user: str | None = None
-    agent: str | None = None
-    session: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Who:
     """Whose memory requests are about.
 
     identify     who shows this key; raises UnauthenticatedError for none that is known.
     without_key  who asks without a key; None: nobody may.
+    needs_key    nothing goes through without a key, whatever is asked.
     """
 
     memory: Offprompt
     identify: Identify
     without_key: Identity | None
+    needs_key: bool = False
 
-    def scope(self, headers: Mapping[str, str], asked: Asked) -> tuple[BoundScope, str]:
-        """The scope and the session's id.
+    def identity(self, headers: Mapping[str, str]) -> Identity:
+        """Who asks.
 
-        Raises   UnauthenticatedError, ForbiddenError, ScopeError.
+        Raises   UnauthenticatedError, RateError; ScopeError if no key is shown and nobody may ask without.
         """
-        identity = self.identify(headers) if KEY in headers else self.without_key
-        if identity is None:
+        found = self.identify(headers) if self.needs_key or headers.get(KEY) else self.without_key
+        if found is None:
             raise ScopeError(NOBODY)
-        named = self._named(headers, asked, identity)
-        session = named.session
-        if named.user is None and named.agent is None and identity.default_user is None:
+        return found
+
+    def scope(
+        self, headers: Mapping[str, str], asked: Asked, identity: Identity | None = None
+    ) -> tuple[BoundScope, str]:
+        """The scope and the session's id. identity: who asks, if that is known.
+
+        Raises   as `identity`; ForbiddenError for another's memory, ScopeError if nothing says whose it is;
+                 NotOursError for messages that are none of the wire's.
+        """
+        identity = identity or self.identity(headers)
+        user, agent = _said(headers, "user"), _said(headers, "agent")
+        if user is None and (identity.users is None or len(identity.users) > 1):
+            # Whoever is of one user is not asked what stands in fields that are for the provider.
+            user = user_of(headers, asked)
+        if user is None and agent is None and identity.users is None and identity.default_user is None:
             raise ScopeError(NOBODY)
-        scope = scope_for(identity, user=named.user, agent=named.agent, role="write")
+        scope = scope_for(identity, app=_said(headers, "app"), user=user, agent=agent, role="write")
         bound = self.memory.scope(
             app=scope.app, user=scope.user, agent=scope.agent, actor=actor_for(identity, scope.user)
         )
-        return bound, session or self._known(bound, asked)
+        return bound, _said(headers, "session") or self._known(bound, headers, asked)
 
-    def _known(self, scope: BoundScope, asked: Asked) -> str:
-        """The id of a conversation that says none: the same words begin the same one, of this scope alone."""
+    def _known(self, scope: BoundScope, headers: Mapping[str, str], asked: Asked) -> str:
+        """The id of a conversation for which ours is not sent, of this scope alone.
+
+        By the client's own id, and in it by wire and first user message: a client runs several conversations under one
+        id (its helpers, another provider), which need not wait for each other. Without an id the same words begin the
+        same one.
+        """
         digest = digester(self.memory.parts.sessions.digest_key(scope.scope))
-        return f"gw-{digest(asked.first_words())}"
-
-    def _named(self, headers: Mapping[str, str], asked: Asked, identity: Identity) -> Named:
-        said = {
-            kind: decoded(f"Offprompt-{kind.title()}", value)
-            for kind in ("user", "agent", "session")
-            if (value := headers.get(f"offprompt-{kind}"))
-        }
-        body = _in_body(asked)
-        # The request's own field is for the provider: who is of one user anyway is not asked what stands there.
-        user = body.user if identity.users is None else None
-        return Named(said.get("user") or user, said.get("agent"), said.get("session") or body.session)
+        own = conversation_of(headers, asked)
+        try:
+            words = asked.first_words() if own is None else compact([own, asked.wire, asked.first_said()])
+        except UsageError as exc:
+            raise NotOursError(str(exc)) from exc
+        return f"gw-{digest(words)}"
 
 
-def _in_body(asked: Asked) -> Named:
-    """Whom the standard fields of a request name."""
-    body = asked.body
-    metadata = as_dict(body.get("metadata")) or {}
-    given = metadata.get("user_id") if asked.wire == "anthropic" else body.get("user") or body.get("safety_identifier")
-    if not isinstance(given, str) or not given:
-        return Named()
-    found = COMPOSITE.fullmatch(given)
-    if found is None:
-        return Named(user=given)
-    return Named(user=found["account"] or found["user"], session=found["session"])
+def _said(headers: Mapping[str, str], kind: str) -> str | None:
+    """What a header of ours says."""
+    value = headers.get(f"offprompt-{kind}")
+    return decoded(f"Offprompt-{kind.title()}", value) if value else None

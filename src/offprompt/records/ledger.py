@@ -61,6 +61,7 @@ class LedgerEntry:
               prefix.
     outcome   `ok`, `cut`: the reply ended before its end (token limit, stream), `no reply`: none was absorbed.
     last      journal key of the request's last message: its reply is the assistant's entry behind it.
+    before    tokens of what the client gave: its messages, system text and tools as they came.
     previous  hash of the session's entry before, hash: of this one (`audit --verify` recomputes it).
     """
 
@@ -88,6 +89,7 @@ class LedgerEntry:
     stubbed: int = 0
     scrubbed: tuple[str, ...] = ()
     lapsed: tuple[str, ...] = ()
+    before: int = 0
 
     @property
     def sent(self) -> Size:

@@ -80,6 +80,8 @@ def _json_line(seen: Seen) -> str:
         "key": seen.key,
         "app": seen.app,
     }
+    if seen.memory:
+        line["memory"] = seen.memory
     if seen.code:
         line["code"] = seen.code
     if seen.trace:
@@ -100,7 +102,7 @@ def _text_line(seen: Seen) -> str:
         f"{seen.bytes_out} out",
         f"request={seen.request}",
     ]
-    named = {"key": seen.key, "app": seen.app, "code": seen.code, "trace": seen.trace}
+    named = {"key": seen.key, "app": seen.app, "memory": seen.memory, "code": seen.code, "trace": seen.trace}
     parts += [f"{name}={text}" for name, text in named.items() if text]
     return f"{' '.join(parts)}{'' if seen.whole else ' broken off'}\n"
 

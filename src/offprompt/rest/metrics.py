@@ -58,6 +58,12 @@ class Metrics:
         self._store_errors = Counter(
             "offprompt_store_errors", "Requests that a store did not serve.", registry=registry
         )
+        self._remembered = Counter(
+            "offprompt_gateway_requests",
+            "Requests to models, by wire, and whether their memory was on.",
+            ("route", "status", "memory"),
+            registry=registry,
+        )
         self._of_route = cache(self._made)
         Gauge(
             "offprompt_info", "The version that runs.", ("version",), registry=registry, multiprocess_mode="max"
@@ -76,6 +82,8 @@ class Metrics:
         own.seconds.observe(seen.seconds)
         own.bytes_in.inc(seen.bytes_in)
         own.bytes_out.inc(seen.bytes_out)
+        if seen.memory:
+            self._remembered.labels(seen.route, str(seen.status), seen.memory).inc()
         if seen.code:
             self._problems.labels(seen.code).inc()
             if seen.code == STORE_FAILED:

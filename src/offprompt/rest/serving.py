@@ -49,9 +49,12 @@ FORCED: Final = 128
 
 
 class Application(Protocol):
-    """What is served: an ASGI application that can be told to take no more. running: requests under way."""
+    """What is served: an ASGI application that can be told to take no more."""
 
-    running: int
+    @property
+    def running(self) -> int:
+        """Requests under way."""
+        ...
 
     def drain(self) -> None:
         """Take no more requests."""
@@ -283,12 +286,12 @@ def url_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run(app: Application, bound: socket.socket, **options: Any) -> None:
-    """Serve until told to stop; see Serving for the options."""
+def run(app: Application, *bound: socket.socket, **options: Any) -> None:
+    """Serve on these sockets until told to stop; see Serving for the options."""
     server = Serving(app, **options)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        server.run(sockets=[bound])
+        server.run(sockets=list(bound))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Final, Protocol, TypeAlias
 
-from offprompt.rest.endpoint import Endpoint
-
 AsgiScope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -30,6 +28,20 @@ GONE: Final = 499
 """Status of a request whose client left before the answer began."""
 
 
+class Named(Protocol):
+    """A route: what the application calls it, and its template."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the application."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """Its template."""
+        ...
+
+
 @dataclass(slots=True)
 class Seen:
     """One request, as far as it is known.
@@ -38,6 +50,7 @@ class Seen:
     seconds   from the first byte that reached the application to the last that left it. whole: whether it did.
     bytes_in, bytes_out   of the bodies.
     key, app  of whose identity it was; "" without one. code: the class of the error that was answered, or "".
+    memory    of a gateway's request: `on`, `off` or `refused`; else "".
     trace     the id of the trace it belongs to, or "".
     """
 
@@ -52,6 +65,7 @@ class Seen:
     key: str = ""
     app: str = ""
     code: str = ""
+    memory: str = ""
     trace: str = ""
 
 
@@ -82,20 +96,22 @@ class Spans(Protocol):
 class Watched:
     """An ASGI application around another one.
 
-    Puts `offprompt.request` (the request's id) into the scope and `request-id` into the answer's headers; reads
-    `offprompt.endpoint` (its name), `offprompt.identity` and `offprompt.problem` (the class of an error) afterwards.
+    Puts `offprompt.request` (the request's id) into the scope and a `header` into the answer's; reads
+    `offprompt.endpoint` (its name), `offprompt.identity`, `offprompt.problem` (the class of an error) and
+    `offprompt.memory` afterwards.
     Ids are made here: one that a client sends could hold anything; whoever has one sends it as `traceparent`.
     """
 
     def __init__(
         self,
         application: Application,
-        endpoints: Iterable[Endpoint],
+        endpoints: Iterable[Named],
         *,
         watchers: Iterable[Watcher] = (),
         spans: Spans | None = None,
+        header: bytes = b"request-id",
     ) -> None:
-        self._application = application
+        self._application, self._header = application, header
         self._routes: Mapping[str, str] = {one.name: one.path for one in endpoints}
         self._watchers, self._spans = tuple(watchers), spans
         self._name, self._count = token_hex(4), itertools.count(1)
@@ -116,7 +132,7 @@ class Watched:
         try:
             with nullcontext() if self._spans is None else self._spans.span(scope["headers"], seen):
                 try:
-                    await self._application(scope, _counted_in(receive, seen), _counted_out(send, seen))
+                    await self._application(scope, _counted_in(receive, seen), _counted_out(send, seen, self._header))
                 finally:
                     self._learn(scope, seen, time.perf_counter() - begun)
         finally:
@@ -127,7 +143,7 @@ class Watched:
         seen.seconds = seconds
         seen.route = self._routes.get(scope.get("offprompt.endpoint", ""), OTHER)
         seen.status = seen.status or GONE
-        seen.code = scope.get("offprompt.problem", "")
+        seen.code, seen.memory = scope.get("offprompt.problem", ""), scope.get("offprompt.memory", "")
         identity = scope.get("offprompt.identity")
         if identity is not None:
             seen.key, seen.app = identity.key, identity.app
@@ -142,11 +158,11 @@ def _counted_in(receive: Receive, seen: Seen) -> Receive:
     return counted
 
 
-def _counted_out(send: Send, seen: Seen) -> Send:
+def _counted_out(send: Send, seen: Seen, header: bytes) -> Send:
     async def counted(message: Message) -> None:
         if message["type"] == "http.response.start":
             seen.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), (b"request-id", seen.request.encode())]
+            message["headers"] = [*message.get("headers", ()), (header, seen.request.encode())]
         elif message["type"] == "http.response.body":
             seen.bytes_out += len(message.get("body", b""))
             seen.whole = not message.get("more_body", False)

@@ -7,27 +7,31 @@ from importlib import import_module
 from typing import Final, TextIO
 
 from offprompt.errors import UnsupportedError
-from offprompt.rest.endpoint import Endpoint
 from offprompt.rest.logs import LogKind, log_to
 from offprompt.rest.metrics import numbers
-from offprompt.rest.watched import Application, Spans, Watched, Watcher
+from offprompt.rest.watched import Application, Named, Spans, Watched, Watcher
 
 TRACES_TO: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 """OpenTelemetry's own variables: with one of them there are traces, and its library reads all others."""
 
 
 def watching(
-    log: LogKind, endpoints: Iterable[Endpoint], environ: Mapping[str, str], *, out: TextIO | None = None
+    log: LogKind,
+    endpoints: Iterable[Named],
+    environ: Mapping[str, str],
+    *,
+    out: TextIO | None = None,
+    header: bytes = b"request-id",
 ) -> Callable[[Application], Watched]:
     """What is put around an application, in the process that serves it: log, metrics, and traces if they are asked for.
 
-    It sends this process's logging to `out` (None: stderr).
+    It sends this process's logging to `out` (None: stderr). header: of answers, with the request's id.
     Raises   UnsupportedError if traces are asked for and OpenTelemetry is not installed.
     """
     spans = _spans(environ)
     lines = log_to(log, out)
     watchers: list[Watcher] = [numbers(), *([] if lines is None else [lines])]
-    return lambda application: Watched(application, endpoints, watchers=watchers, spans=spans)
+    return lambda application: Watched(application, endpoints, watchers=watchers, spans=spans, header=header)
 
 
 def _spans(environ: Mapping[str, str]) -> Spans | None:

@@ -15,7 +15,7 @@ from offprompt.wire.prices import PriceSheet, cached_tokens, price
 TRUNCATED_BELOW: Final = 0.6
 TRUNCATED_TOKENS: Final = 500
 DIGEST_BYTES: Final = 12
-LATER_FIELDS: Final = ("stubbed", "scrubbed", "lapsed")
+LATER_FIELDS: Final = ("stubbed", "scrubbed", "lapsed", "before")
 LATER_COUNTS: Final = ("cleared", "cleared_results")
 """Fields of ledgers and of their usage that older ones do not have: hashed only where they say something, so that those
 stay valid."""

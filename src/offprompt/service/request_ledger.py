@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from offprompt.records import Head, JournalEntry, LedgerEntry, Message, SessionRecord, Shown, Size, compact
+from offprompt.records import (
+    MEMORY_ACTIONS,
+    Head,
+    JournalEntry,
+    LedgerEntry,
+    Message,
+    SessionRecord,
+    Shown,
+    Size,
+    compact,
+)
 from offprompt.service.conversation import (
     Conversation,
     Form,
@@ -142,7 +152,19 @@ class RequestLedger:
             warnings=turn.told,
             last=self.layout.placed[-1].entry.key,
             scrubbed=tuple(turn.scrubbed),
+            before=self._before(),
         )
+
+    def _before(self) -> int:
+        """Tokens of what the client gave: all its messages as they came, without what stands there for the memory."""
+        layout, shape = self.layout, self.turn.model.shape
+        own = layout.fixed["system"].tokens + layout.fixed["tools"].tokens
+        for each in layout.placed:
+            calls = [call.name for call in shape.calls(each.message)] if each.entry.kind == "assistant" else []
+            if each.entry.kind != "answer" and not (calls and set(calls) <= set(MEMORY_ACTIONS)):
+                same = each.entry.live is None and layout.forms.of(each.entry) != "stub"
+                own += (self.sizes.sent(each, layout.forms) if same else self.sizes.whole(each)).tokens
+        return own
 
     def _parts(self) -> dict[str, Size]:
         parts = dict(self.layout.fixed)

@@ -1,0 +1,69 @@
+"""Conversations: one request at a time in each, and nothing waits longer than it may."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine, Hashable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+T = TypeVar("T")
+
+
+async def in_time(work: Coroutine[Any, Any, T], seconds: float, behind: Held | None = None) -> T:
+    """What the work gives, if it is done in time.
+
+    Late     what waits for a store cannot be called off: it works on, and holds its conversation meanwhile (`behind`).
+    Raises   TimeoutError, and what the work raises.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task})
+        raise
+    if not done:
+        task.add_done_callback(_forgotten)
+        if behind is not None:
+            behind.late = task
+        raise TimeoutError
+    return task.result()
+
+
+class Held:
+    """A conversation while a request has it. late: what works on behind the request."""
+
+    late: asyncio.Future[Any] | None = None
+
+
+class Conversations:
+    """The conversations that requests are about, each while one is."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def held(self, name: Hashable, seconds: float) -> AsyncGenerator[Held]:
+        """For one request; the next one waits until it is over, and what works on behind it.
+
+        Raises   TimeoutError if that is not so in time.
+        """
+        lock = self._locks.setdefault(name, asyncio.Lock())
+        async with asyncio.timeout(seconds):
+            await lock.acquire()
+        held = Held()
+        try:
+            yield held
+        finally:
+            if held.late is None or held.late.done():
+                lock.release()
+            else:
+                held.late.add_done_callback(lambda _: lock.release())
+
+
+def _forgotten(task: asyncio.Future[Any]) -> None:
+    """What came too late is not asked for; an error of it is none of the event loop's."""
+    if not task.cancelled():
+        task.exception()
