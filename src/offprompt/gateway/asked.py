@@ -72,6 +72,17 @@ class Asked:
         return self.body.get("stream") is True
 
     @property
+    def wants_json(self) -> bool:
+        """Whether the reply is to be JSON as a whole."""
+        text, config = as_dict(self.body.get("text")) or {}, as_dict(self.body.get("output_config")) or {}
+        asked = {
+            "openai": self.body.get("response_format"),
+            "responses": text.get("format"),
+            "anthropic": self.body.get("output_format") or config.get("format"),
+        }
+        return str((as_dict(asked[self.wire]) or {}).get("type")).startswith("json")
+
+    @property
     def shape(self) -> Shape:
         """The wire's shape."""
         return SHAPES[self.wire]
@@ -143,6 +154,12 @@ def taken(wire: Wire, raw: bytes, path: str = "") -> Asked:
     tools = [as_dict(each) or {} for each in as_list(body.get("tools")) or []]
     system = _text(body.get("system")) if wire == "anthropic" else ""
     return Asked(wire, body, messages, system, tools, is_count=path.endswith(COUNTED))
+
+
+def tool_names(body: Mapping[str, Any]) -> list[str]:
+    """The names of the tools in a request."""
+    tools = [as_dict(each) or {} for each in as_list(body.get("tools")) or []]
+    return [str((as_dict(each.get("function")) or each).get("name")) for each in tools]
 
 
 def model_in(raw: bytes) -> str:

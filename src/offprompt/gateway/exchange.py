@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from offprompt.errors import ConflictError, ModelError, OffpromptError, UsageError
-from offprompt.gateway.asked import Asked
+from offprompt.gateway.asked import Asked, tool_names
 from offprompt.gateway.events import EventReader, EventTooLongError, ServerEvent, event_bytes, json_bytes
 from offprompt.gateway.unremembered import ResponseIds
 from offprompt.gateway.upstream import Answered, Pairs, Target, Upstreams
-from offprompt.records import LedgerEntry, Message, Reply, as_dict
+from offprompt.records import MEMORY_ACTIONS, LedgerEntry, Message, Reply, as_dict
 from offprompt.service.agent_stream import in_thread
 from offprompt.service.session import Session
 from offprompt.wire.one_answer import one_reply
@@ -47,7 +47,7 @@ class Exchange:
     """One request on its way. Used once.
 
     session   of the client's conversation. path, headers: for the upstream; the client's own key is among them.
-    ids       of responses from which a client goes on.
+    ids       of responses from which a client goes on. asks_memory: the model may ask it in the newest request.
     noted     what the ledger says of the first request before its reply; entries: of each with its reply.
     """
 
@@ -60,6 +60,7 @@ class Exchange:
     ids: ResponseIds
     replies: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     noted: LedgerEntry | None = None
+    asks_memory: bool = False
     entries: list[LedgerEntry] = field(default_factory=list[LedgerEntry])
 
     async def request(self, messages: list[Message]) -> tuple[bytes, Pairs]:
@@ -72,6 +73,7 @@ class Exchange:
         if not is_count and self.noted is None and (record := await in_thread(lambda: self.session.record)) is not None:
             self.noted = record.pending
         body, betas = self.asked.outgoing(prepared)
+        self.asks_memory = any(name in MEMORY_ACTIONS for name in tool_names(body))
         headers = [(name, value) for name, value in self.headers if name not in OF_THE_BODY]
         given = [value for name, value in self.headers if name == b"anthropic-beta"]
         if given or betas:
@@ -95,7 +97,13 @@ class Exchange:
                 reply = None if data is None else await self._absorbed(data)
         if reply is None:
             return _as_it_came(answer, raw)
-        told = one_reply(self.asked.wire, self.replies, self._told(reply), has_calls=bool(reply.tool_calls))
+        told = one_reply(
+            self.asked.wire,
+            self.replies,
+            self._told(reply),
+            has_calls=bool(reply.tool_calls),
+            last_text=self.asked.wants_json,
+        )
         if told == data:
             return _as_it_came(answer, raw)
         return _as_it_came(answer, json_bytes(told))
@@ -130,14 +138,14 @@ class Exchange:
         shape = self.asked.shape
         said = [each for each in shape.gather(list(reply.messages)) if shape.kind(each) == "assistant"]
         return (
-            shape.told(said, {call.call_id for call in reply.tool_calls})
+            shape.told(said, {call.call_id for call in reply.tool_calls}, last_text=self.asked.wants_json)
             if said
             else {"role": "assistant", "content": reply.text}
         )
 
     async def stream(self, answer: Answered) -> AsyncGenerator[bytes]:
         """The reply's events as they come; between two replies of the model the client waits."""
-        one = OneStream(self.asked.wire)
+        one = OneStream(self.asked.wire, last_text=self.asked.wants_json and self.asks_memory)
         relay = _Relay(self, one)
         async for piece in relay.pieces(answer):
             yield piece
@@ -153,9 +161,10 @@ class Exchange:
             LOG.warning("a turn broke off behind the memory's answer: %s", exc)
             yield _error(self.asked.wire, str(exc))
             return
+        rest = relay.end()
         if (ids := one.last_id) is not None and self.asked.body.get("store") is not False:
             await in_thread(self.ids.keep, self.target.url, *ids)
-        for out in relay.end():
+        for out in rest:
             yield out
 
 

@@ -83,8 +83,10 @@ class Conversation:
             parent = before.parent
         messages = [held_form(each) for each in reversed(replies)]
         called = {call.call_id for each in messages for call in self.shape.calls(each)}
-        told = self.shape.told(messages, {each for each in called if each not in self._by_id})
-        self._told.setdefault(parent, {}).setdefault(self.shape.signature(told), entry.key)
+        theirs = {each for each in called if each not in self._by_id}
+        for last_text in (False, True)[: min(len(messages), 2)]:
+            told = self.shape.told(messages, theirs, last_text=last_text)
+            self._told.setdefault(parent, {}).setdefault(self.shape.signature(told), entry.key)
 
     def _add_answer(self, entry: JournalEntry) -> None:
         reply = self._asked_by.get(entry.parent, entry.parent)

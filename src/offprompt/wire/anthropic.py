@@ -208,9 +208,14 @@ class AnthropicMessages:
         count = Usage(counted, cached, written, number(usage.get("output_tokens")), *cleared(data))
         return RawReply(repaired(message), finish, count)
 
-    def told(self, messages: Sequence[Message], calls: Container[str]) -> Message:
+    def told(self, messages: Sequence[Message], calls: Container[str], *, last_text: bool = False) -> Message:
         """See `Shape`; the blocks of one stand behind those of the other."""
-        blocks = [block for each in messages for block in parts_of(each)]
+        blocks = [
+            block
+            for each in messages
+            for block in parts_of(each)
+            if not last_text or each is messages[-1] or block.get("type") != "text"
+        ]
         shown = [each for each in blocks if each.get("type") != "tool_use" or str(each.get("id")) in calls]
         return {**messages[-1], "content": shown}
 

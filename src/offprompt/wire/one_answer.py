@@ -28,11 +28,13 @@ def summed(counts: Sequence[Any]) -> dict[str, Any]:
     return total
 
 
-def one_reply(wire: Wire, replies: Sequence[Mapping[str, Any]], told: Message, *, has_calls: bool) -> dict[str, Any]:
+def one_reply(
+    wire: Wire, replies: Sequence[Mapping[str, Any]], told: Message, *, has_calls: bool, last_text: bool = False
+) -> dict[str, Any]:
     """The reply that the client gets.
 
     replies    as the provider sent them, in order, at least one. told: what they say together, by `Shape.told`, handles
-               resolved. has_calls: calls of the client's own tools are in it.
+               resolved. has_calls: calls of the client's own tools are in it. last_text: only the last one's text is.
     """
     last = dict(replies[-1])
     usage = summed([reply.get("usage") for reply in replies])
@@ -43,14 +45,14 @@ def one_reply(wire: Wire, replies: Sequence[Mapping[str, Any]], told: Message, *
         return {**last, "output": [_as_sent(as_dict(item) or {}, items) for item in as_list(told.get("output")) or []]}
     last |= {key: replies[0][key] for key in ("id", "created") if key in replies[0]}
     if wire == "openai":
-        return {**last, "choices": _choices(replies, told, has_calls=has_calls)}
+        return {**last, "choices": _choices(replies, told, has_calls=has_calls, last_text=last_text)}
     blocks = [block for reply in replies for block in parts_of(dict(reply))]
     if last.get("stop_reason") == "tool_use" and not has_calls:
         last["stop_reason"] = "end_turn"
     return {**last, "content": [_as_sent(block, blocks) for block in parts_of(told)]}
 
 
-def _choices(replies: Sequence[Mapping[str, Any]], told: Message, *, has_calls: bool) -> list[Any]:
+def _choices(replies: Sequence[Mapping[str, Any]], told: Message, *, has_calls: bool, last_text: bool) -> list[Any]:
     """The choices of chat completions: the first one with all that was said, thought and counted of it."""
     firsts = [as_dict(each) or {} for reply in replies for each in (as_list(reply.get("choices")) or [])[:1]]
     choice = dict(firsts[-1]) if firsts else {}
@@ -67,7 +69,7 @@ def _choices(replies: Sequence[Mapping[str, Any]], told: Message, *, has_calls: 
         if len(thought) > 1 and any(thought):
             message[key] = "".join(text for text in thought if isinstance(text, str))
     choice["message"] = message
-    if len(firsts) > 1 and choice.get("logprobs"):
+    if len(firsts) > 1 and choice.get("logprobs") and not last_text:
         choice["logprobs"] = _joined([as_dict(each.get("logprobs")) or {} for each in firsts])
     if choice.get("finish_reason") in ("tool_calls", "function_call") and not has_calls:
         choice["finish_reason"] = "stop"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from offprompt.records import as_dict, as_list
+from offprompt.wire.last_text import LastText
 from offprompt.wire.one_answer import summed
 from offprompt.wire.openai import BETWEEN
 from offprompt.wire.shapes import Wire
@@ -20,27 +21,39 @@ class OneStream:
     the first reply's, blocks, items and events are numbered on.
     """
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, *, last_text: bool = False) -> None:
+        """last_text   of the texts only the last reply's is told, once it is known to be that: see `LastText`."""
+        self._last = LastText(wire) if last_text else None
+        self._ready: list[Chunk] = []
         made = {"openai": _Chat, "anthropic": _Messages, "responses": _Responses}
         self._joined = made[wire]()
 
     def feed(self, chunk: Chunk) -> list[Chunk]:
         """The next chunk of the reply under way; what the client gets now. One that needs no change is itself."""
-        return self._joined.feed(chunk)
+        ready, self._ready = self._ready, []
+        told = [chunk] if self._last is None else self._last.feed(chunk)
+        return [*ready, *(out for each in told for out in self._joined.feed(each))]
 
     def next_reply(self) -> None:
         """The model asked its memory: another reply follows."""
+        self._flush(follows=True)
         self._joined.next_reply()
+
+    def _flush(self, *, follows: bool) -> None:
+        rest = [] if self._last is None else self._last.over(follows=follows)
+        self._ready += [out for each in rest for out in self._joined.feed(each)]
 
     def end(self) -> list[Chunk]:
         """No other reply follows; what was held."""
-        return self._joined.end()
+        self._flush(follows=False)
+        ready, self._ready = self._ready, []
+        return [*ready, *self._joined.end()]
 
     @property
     def last_id(self) -> tuple[str, str] | None:
         """Of responses: the id that was told, and the last reply's, if the provider goes on from another than was told.
 
-        Known once the last reply is over; None where the provider keeps none.
+        Known behind `end`; None where the provider keeps none.
         """
         return self._joined.last_id if isinstance(self._joined, _Responses) else None
 

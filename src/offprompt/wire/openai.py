@@ -212,13 +212,14 @@ class OpenAIChat:
             ),
         )
 
-    def told(self, messages: Sequence[Message], calls: Container[str]) -> Message:
+    def told(self, messages: Sequence[Message], calls: Container[str], *, last_text: bool = False) -> Message:
         """See `Shape`; an empty line stands between two texts."""
         called = [as_dict(call) or {} for each in messages for call in as_list(each.get("tool_calls")) or []]
         shown = [call for call in called if str(call.get("id")) in calls]
         told: Message = dict(messages[-1])
         if len(messages) > 1:
-            told["content"] = BETWEEN.join(text for each in messages if (text := self.text(each)))
+            saying = messages[-1:] if last_text else messages
+            told["content"] = BETWEEN.join(text for each in saying if (text := self.text(each)))
         told["content"] = told.get("content") or (None if shown else "")
         told.pop("tool_calls", None)
         return {**told, "tool_calls": shown} if shown else told

@@ -197,9 +197,14 @@ class OpenAIResponses:
             ),
         )
 
-    def told(self, messages: Sequence[Message], calls: Container[str]) -> Message:
+    def told(self, messages: Sequence[Message], calls: Container[str], *, last_text: bool = False) -> Message:
         """See `Shape`; the items of one stand behind those of the other."""
-        items = [item for each in messages for item in _items(each)]
+        items = [
+            item
+            for each in messages
+            for item in _items(each)
+            if not last_text or each is messages[-1] or item.get("type") != "message"
+        ]
         shown = [each for each in items if not is_call(each) or str(each.get("call_id")) in calls]
         return {**messages[-1], OUTPUT: shown}
 

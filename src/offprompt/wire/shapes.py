@@ -164,8 +164,11 @@ class Shape(Protocol):
         """
         ...
 
-    def told(self, messages: Sequence[Message], calls: Container[str]) -> Message:
-        """Assistant messages of one answer as one: what its reader gets of them. calls: the ids of those for it."""
+    def told(self, messages: Sequence[Message], calls: Container[str], *, last_text: bool = False) -> Message:
+        """Assistant messages of one answer as one: what its reader gets of them.
+
+        calls    the ids of those for it. last_text: of the texts only the last message's, all else of each.
+        """
         ...
 
     def signature(self, message: Message) -> str:
