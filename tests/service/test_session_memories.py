@@ -191,3 +191,21 @@ def test_a_memory_of_someone_else_is_not_there(told: BoundScope, talk: NewTalk) 
     reply = two.turn("Read", call("mem_read", "r1", slot="m_00000000000000000000000000"), "Nothing.")
     del reply
     assert "not found: m_0000" in two.sent
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_search_that_the_turns_budget_bears_no_more_does_not_say_that_nothing_is_there(language: str) -> None:
+    """Seen red: found, but not shown, was answered "nothing found"."""
+    told, asked = {
+        "en": ("My locker at the pool has the code 4417-B", "Search it twice"),
+        "zh": ("我在游泳馆的储物柜密码是 4417-B", "搜索两次"),
+    }[language]
+    with offprompt.open(":memory:", shown_tokens=50, recall_tokens=0, language=language) as memory:
+        memory.scope(user="u").remember(told)
+        one = Talk(memory.scope(user="u").session("s", model="gpt-4o-mini"), "openai")
+        one.turn(asked, *[call("mem_search", query=told)] * 2, call("mem_search", query="zzzz qqqq"), "Well.")
+    first, second, third = [each for reply in one.replies for each in reply.receipts]
+    assert "4417-B" in first.shown
+    assert (second.ok, second.shown) == (False, "")
+    assert {"en": "budget is used up", "zh": "额度已用完"}[language] in second.text
+    assert {"en": "nothing found", "zh": "没有找到"}[language] in third.text

@@ -238,7 +238,8 @@ class MemoryActions:
         lines, names = list[str](), list[str]()
         turn, count = self.turn, self.turn.kit.tokenizer.count
         room = turn.left()
-        for name, line in MemorySearch(self.turn, self.departed).hits(query):
+        hits = MemorySearch(self.turn, self.departed).hits(query)
+        for name, line in hits:
             tokens = count(line + "\n")
             if tokens > room:
                 break
@@ -246,7 +247,7 @@ class MemoryActions:
             lines.append(line)
             names.append(name)
         if not lines:
-            return Receipt("mem_search", self._say("none"), ok=False)
+            return Receipt("mem_search", self._say("spent", "mem_search") if hits else self._say("none"), ok=False)
         turn.issue(*names)
         turn.show("mem_search", "search", turn.left() - room)
         for name in stored_names(turn, "\n".join(lines)):
