@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from offprompt.bootstrap import config_file
-from offprompt.cli import bench_load
+from offprompt.cli import bench_load, bench_redaction
 from offprompt.cli.call import Call, command
 from offprompt.cli.render import table
 from offprompt.config import load_settings
@@ -128,4 +128,5 @@ def _count(result: Result, category: str | None) -> int:
 def mount(app: typer.Typer) -> None:
     """Put the commands into the program."""
     bench_load.mount(bench)
+    bench_redaction.mount(bench)
     app.add_typer(bench)

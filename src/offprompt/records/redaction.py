@@ -47,3 +47,11 @@ class Redacted:
 
     text: str
     found: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A text of which it is known what stands in it, in order; nothing in a hard negative."""
+
+    text: str
+    spans: tuple[Span, ...] = ()

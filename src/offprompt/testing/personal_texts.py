@@ -8,21 +8,12 @@ from __future__ import annotations
 import random
 import string
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
-from offprompt.records.redaction import Span, SpanKind
+from offprompt.records.redaction import Labelled, Span, SpanKind
 
 Part = Literal["tune", "report"]
 Draw = Callable[[random.Random], str]
-
-
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """A text and what stands in it, in order; nothing in a hard negative."""
-
-    text: str
-    spans: tuple[Span, ...] = ()
 
 
 def personal_texts(seed: int, count: int, part: Part) -> list[Labelled]:
@@ -244,6 +235,9 @@ _SENTENCES: Final[dict[Part, list[str]]] = {
         "[write to us](mailto:{email}) or `{us_phone}`",
         "I'm called {name}. Add me on WeChat, id {wechat}, or QQ number {qq}",
         "The number on the form was {id_number}, not the old one.",
+        "My weixin is {wechat}, and WeChat ID: {wechat} is my wife's.",
+        "Is {name} in today? The travel document has number {passport}.",
+        "Best regards,\n{name}",
     ],
 }
 _NEGATIVES: Final[dict[Part, list[str]]] = {
