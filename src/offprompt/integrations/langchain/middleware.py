@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
-from langgraph.config import get_config
+from langchain_core.runnables.config import ensure_config
 
 from offprompt.client.clients import Client
 from offprompt.errors import BackendError, ScopeError, UsageError
@@ -84,7 +84,7 @@ class OffpromptMiddleware(AgentMiddleware[Any, Any, Any]):
         inner = request.model
         if getattr(inner, "use_previous_response_id", False):
             raise UsageError("use_previous_response_id has the provider hold the conversation; leave it out")
-        configurable = as_dict(get_config().get("configurable")) or {}
+        configurable = as_dict(ensure_config().get("configurable")) or {}
         thread = thread_of(configurable)
         user = user_of(request.runtime, configurable)
         try:
