@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from offprompt.records import MEMORY_ACTIONS, JournalEntry, Message, SessionRecord
+from offprompt.service.placing import Step, exactly
 from offprompt.service.redacting import Redaction
 from offprompt.wire.lapsing import lapses
 from offprompt.wire.payload import identity, loaded, loose, marked_like
@@ -46,6 +47,8 @@ class Conversation:
     _arguments: dict[str, list[tuple[str, str]]] = field(default_factory=dict[str, list[tuple[str, str]]])
     _told: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     _behind: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    _placing: list[Step] = field(default_factory=list[Step])
+    _placed_last: list[Placed] = field(default_factory=list[Placed])
 
     def add(self, entries: Iterable[JournalEntry]) -> None:
         """Take entries in."""
@@ -144,16 +147,26 @@ class Conversation:
         A repetition of our own calls and answers is left out; answers of ours that were left out are put back, and so
         are memory calls, for a client that was told their turn without them.
         """
-        placed: list[Placed] = []
-        heard: set[str] = set()
-        ours: dict[str, JournalEntry] = {}
-        repeated = False
-        messages = list(messages)
+        exact = [exactly(message) for message in messages]
+        begin = self._known_start(exact)
+        placed = [self._once_more(each) for each in self._placed_last[: self._placing[begin].placed]] if begin else []
+        done = self._placing[:begin]
+        heard, ours, repeated = set[str](), dict[str, JournalEntry](), False
+        if begin:
+            step = self._placing[begin]
+            heard, ours, repeated = set(step.heard), step.ours, step.repeated
+        messages, inserted = list(messages[begin:]), 0
         for index, given in enumerate(messages):
             kind = self.shape.kind(given)
+            if inserted:
+                inserted -= 1
+            else:
+                begins = not self.shape.results(given)
+                done.append(Step(exact[len(done)], len(placed), frozenset(heard), ours, repeated, begins))
             parent, turn = (placed[-1].entry.key, placed[-1].entry.turn) if placed else ("", 0)
             message, *rest = self._parted(given, parent) if kind == "assistant" else [given]
             messages[index + 1 : index + 1] = rest
+            inserted += len(rest)
             signature = self._signature(message) if kind == "assistant" else ""
             repeated = self._is_repeated(signature, parent, heard) if signature else repeated
             if repeated and (signature or self._is_answer(message, kind)):
@@ -178,7 +191,31 @@ class Conversation:
                 placed += self._left_out(each.entry, ours, held, at)
             elif each.entry.kind == "user":
                 heard, ours, repeated = set[str](), {}, False
-        return placed
+        self._placing, self._placed_last = done, placed
+        return list(placed)
+
+    def known_start(self, messages: Sequence[Message]) -> int:
+        """How many of the messages are placed as in the last call, without being looked at."""
+        return self._known_start([exactly(message) for message in messages])
+
+    def _known_start(self, exact: Sequence[bytes]) -> int:
+        """They stand in the journal by now; and the next message, which came then too, is no result, so that what
+        stands before it does not hang on what follows.
+        """
+        last, steps = self._placed_last, self._placing
+        pairs = enumerate(zip(steps, exact, strict=False))
+        same = next((at for at, (step, now) in pairs if not now or step.exact != now), min(len(steps), len(exact)))
+        lacking = (at for at, each in enumerate(last) if each.new and each.entry.key not in self.by_key)
+        most = next(lacking, len(last))
+        known = (at for at in reversed(range(same)) if steps[at].begins and steps[at].placed <= most)
+        return next(known, 0)
+
+    def _once_more(self, placed: Placed) -> Placed:
+        """The place as the next call finds it."""
+        if not placed.new:
+            return placed
+        entry = self.by_key[placed.entry.key]
+        return Placed(placed.message, entry if entry.kind == "answer" else self.given(entry, placed.message))
 
     def _with_thinking(self, message: Message, entry: JournalEntry) -> Message:
         """A reply that we know, with the thinking behind its calls: clients lose it, and providers want it back."""
