@@ -82,10 +82,9 @@ async def _stream(send: Any, given: dict[bytes, str]) -> None:
 def main() -> None:
     """Serve on a free port."""
     bound = socket.create_server(("127.0.0.1", 0), backlog=1024)
-    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     print(bound.getsockname()[1], flush=True)
     config = uvicorn.Config(app, log_config=None, lifespan="off", ws="none", http="httptools", loop="uvloop")
-    asyncio.run(uvicorn.Server(config).serve(sockets=[bound]))
+    uvicorn.Server(config).run(sockets=[bound])
 
 
 if __name__ == "__main__":

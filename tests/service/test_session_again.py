@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from offprompt.records import as_dict, as_list
 from offprompt.service.conversation import Conversation, Placed
 from offprompt.service.offprompt import BoundScope
 from tests.service.talk import MODELS, WIRES, Wire, as_reply, call, calls, result, tool
@@ -18,8 +19,8 @@ def seen(placed: list[Placed]) -> list[Any]:
 
 def is_ours(message: Any) -> bool:
     """Whether it is the answer to a memory call."""
-    parts = message.get("content") if isinstance(message.get("content"), list) else []
-    ids = [message.get("tool_call_id"), *(part.get("tool_use_id") for part in parts)]
+    parts = [as_dict(part) or {} for part in as_list(message.get("content")) or []]
+    ids: list[Any] = [message.get("tool_call_id"), *(part.get("tool_use_id") for part in parts)]
     ids += [message.get("call_id")] if message.get("type") == "function_call_output" else []
     return any(str(each).startswith("mem") for each in ids)
 
