@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
-import anthropic
-import openai
-import pydantic
 import pytest
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
 from langchain_anthropic import ChatAnthropic
@@ -21,11 +18,19 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from tests.gateway.client import script
 from tests.gateway.conftest import NewGateway, Running
+from tests.gateway.sdks import (
+    KEY,
+    ORDER,
+    QUESTIONS,
+    Agent,
+    Shop,
+    anthropic_async,
+    anthropic_async_tool_runner,
+    anthropic_tool_runner,
+    openai_async,
+    responses_async,
+)
 from tests.service.talk import MODELS, Wire, call, calls, flat
-
-ORDER = "ORD-2291-KX-7-upper-deck-window"
-QUESTIONS = ("I live in Ulm. Ship my order.", "Where do I live?")
-KEY = "sk-theirs"
 
 
 def said(wire: Wire) -> list[dict[str, Any]]:
@@ -39,22 +44,6 @@ def said(wire: Wire) -> list[dict[str, Any]]:
         "In Ulm.",
     )
     return [{**reply, "id": f"reply_{at}"} for at, reply in enumerate(replies)]
-
-
-class Shop:
-    """The agent's own tool."""
-
-    def __init__(self) -> None:
-        self.shipped: list[str] = []
-
-    def ship(self, order: str) -> str:
-        """Ship an order."""
-        self.shipped.append(order)
-        return "done"
-
-
-Agent = Callable[[Running, Shop, bool], list[str]]
-"""Asks both questions, whole or streamed, and returns the answers."""
 
 
 def is_anthropic(model: Any) -> bool:
@@ -136,58 +125,6 @@ def pydantic_anthropic(running: Running) -> Any:
     return AnthropicModel(MODELS["anthropic"], provider=AnthropicProvider(base_url=running.url, api_key=KEY))
 
 
-def anthropic_tool_runner(running: Running, shop: Shop, streams: bool) -> list[str]:
-    answers: list[str] = []
-    messages: list[Any] = []
-    with anthropic.Anthropic(base_url=running.url, api_key=KEY, max_retries=0) as client:
-        for question in QUESTIONS:
-            messages.append({"role": "user", "content": question})
-            given: dict[str, Any] = {"model": MODELS["anthropic"], "max_tokens": 500, "messages": messages}
-            tools: list[Any] = [anthropic.beta_tool(shop.ship)]
-            runner: Any = client.beta.messages.tool_runner(**given, tools=tools, stream=streams)
-            last: Any = None
-            for each in runner:
-                last = each.get_final_message() if streams else each
-            messages.append({"role": "assistant", "content": last.content})
-            answers.append("".join(block.text for block in last.content if block.type == "text"))
-    return answers
-
-
-async def _openai_async(running: Running, shop: Shop, streams: bool) -> AsyncIterator[str]:
-    tool: Any = openai.pydantic_function_tool(_model(), name="ship")
-    messages: list[Any] = []
-    async with openai.AsyncOpenAI(base_url=f"{running.url}/v1", api_key=KEY, max_retries=0) as client:
-        for question in QUESTIONS:
-            messages.append({"role": "user", "content": question})
-            while True:
-                given: dict[str, Any] = {"model": MODELS["openai"], "messages": messages, "tools": [tool]}
-                if streams:
-                    async with client.chat.completions.stream(**given) as stream:
-                        reply: Any = await stream.get_final_completion()
-                else:
-                    reply = await client.chat.completions.parse(**given)
-                message = reply.choices[0].message
-                messages.append(message)
-                if not message.tool_calls:
-                    break
-                for each in message.tool_calls:
-                    told = shop.ship(each.function.parsed_arguments.order)
-                    messages.append({"role": "tool", "tool_call_id": each.id, "content": told})
-            yield message.content
-
-
-def _model() -> Any:
-
-    return pydantic.create_model("Ship", order=(str, ...))
-
-
-def openai_async(running: Running, shop: Shop, streams: bool) -> list[str]:
-    async def ask() -> list[str]:
-        return [answer async for answer in _openai_async(running, shop, streams)]
-
-    return asyncio.run(ask())
-
-
 AGENTS: dict[str, tuple[Wire, Agent]] = {
     "langchain_openai": ("openai", langchain_agent(chat_openai)),
     "langchain_responses": (
@@ -200,6 +137,9 @@ AGENTS: dict[str, tuple[Wire, Agent]] = {
     "pydantic_ai_anthropic": ("anthropic", pydantic_ai_agent(pydantic_anthropic)),
     "anthropic_tool_runner": ("anthropic", anthropic_tool_runner),
     "openai_async": ("openai", openai_async),
+    "responses_async": ("responses", responses_async),
+    "anthropic_async": ("anthropic", anthropic_async),
+    "anthropic_async_tool_runner": ("anthropic", anthropic_async_tool_runner),
 }
 
 
