@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import threading
+from pathlib import Path
 from typing import Any
 
 import httpx
 import openai
 import pytest
 
+import offprompt
 from offprompt.errors import BackendError
 from offprompt.testing.strict_chunks import Delivery
 from offprompt.testing.strict_server import Trouble
+from offprompt.testing.upstream import Upstream
 from tests.gateway.client import Client, script, text_of
-from tests.gateway.conftest import NewGateway, Running
+from tests.gateway.conftest import NewGateway, Running, before
+from tests.gateway.standing import body, standing
+from tests.gateway.standing import post as ask
 from tests.service.talk import Wire, call, flat, messages_of
 
 ASKED: dict[str, Any] = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Hello"}]}
@@ -66,6 +73,111 @@ def test_a_store_that_is_slow_is_waited_for_up_to_the_deadline(
     assert answer.json()["choices"][0]["message"]["content"] == "Hello."
     assert "longer than 0.2 s" in answer.headers["offprompt-memory"]
     assert running.upstream.requests[0] == ASKED
+
+
+@pytest.mark.parametrize("on_trouble", ["pass", "refuse"])
+@pytest.mark.parametrize("place", ["digest_key", "load", "commit"])
+def test_a_store_that_hangs_holds_no_request_longer_than_the_deadline_and_what_follows_works(
+    gateway: NewGateway, monkeypatch: pytest.MonkeyPatch, place: str, on_trouble: str
+) -> None:
+    """Though it never answers while the request lasts, wherever it hangs; the conversation is free when it does."""
+    running = gateway(*script("openai", "Hello.", "Hello again."), deadline_s=0.3, on_trouble=on_trouble)
+    answers, own = threading.Event(), getattr(running.memory.parts.main, place)
+
+    def hangs(*given: Any, **named: Any) -> Any:
+        assert answers.wait(60)
+        return own(*given, **named)
+
+    monkeypatch.setattr(running.memory.parts.main, place, hangs)
+    hung = [post(running), post(running)]
+    assert not answers.is_set(), "both were answered while it hung"
+    answers.set()
+    monkeypatch.setattr(running.memory.parts.main, place, own)
+    if on_trouble == "refuse":
+        assert [answer.status_code for answer in hung] == [503, 503]
+        assert "longer than 0.3 s" in hung[0].json()["error"]["message"]
+    else:
+        assert all("longer than 0.3 s" in answer.headers["offprompt-memory"] for answer in hung)
+    running.upstream.replies = script("openai", "Hello once more.")
+    after = post(running)
+    while after.headers["offprompt-memory"] != "on":  # what worked on behind the last one ends first
+        running.upstream.replies = script("openai", "Hello once more.")
+        after = post(running)
+    assert after.json()["choices"][0]["message"]["content"] == "Hello once more."
+    assert running.upstream.faults == []
+
+
+@pytest.mark.parametrize("on_trouble", ["pass", "refuse"])
+def test_a_store_that_another_process_keeps_busy(tmp_path: Path, on_trouble: str) -> None:
+    """SQLite, locked by a writer that does not end: after the deadline, and not after the store's own patience."""
+    file = tmp_path / "a.db"
+    upstream = Upstream(script("openai", "Hello.", "Hello."))
+    with before(upstream, store=file, options={"deadline_s": 0.3, "on_trouble": on_trouble}) as running:
+        with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            answer = post(running)
+            other.execute("ROLLBACK")
+        assert answer.status_code == (503 if on_trouble == "refuse" else 200)
+        assert "longer than 0.3 s" in (answer.headers["offprompt-memory"] + answer.text)
+        while post(running).headers["offprompt-memory"] != "on":
+            upstream.replies = script("openai", "Hello.")
+
+
+@pytest.mark.parametrize("on_trouble", ["pass", "refuse"])
+def test_a_full_store(gateway: NewGateway, monkeypatch: pytest.MonkeyPatch, on_trouble: str) -> None:
+    running = gateway(*script("openai", "Hello.", "Again."), on_trouble=on_trouble)
+    main = running.memory.parts.main
+    with monkeypatch.context() as full:
+        full.setattr(main, "commit", fail)
+        answer = post(running)
+    if on_trouble == "refuse":
+        assert (answer.status_code, running.upstream.requests) == (503, [])
+        assert "the store is away" in answer.json()["error"]["message"]
+    else:
+        assert answer.json()["choices"][0]["message"]["content"] == "Hello."
+        assert answer.headers["offprompt-memory"].startswith("off; ")
+    assert post(running).headers["offprompt-memory"] == "on"
+
+
+def test_a_store_that_is_full_when_the_reply_comes_loses_no_reply(
+    gateway: NewGateway, wire: Wire, streams: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = gateway(*script(wire, "Red.", "Blue."))
+    main = running.memory.parts.main
+    own, commits = main.commit, list[int]()
+
+    def second_fails(*given: Any, **named: Any) -> Any:
+        commits.append(1)
+        return fail() if len(commits) == 2 else own(*given, **named)
+
+    with Client(running, wire, streams=streams) as client:
+        monkeypatch.setattr(main, "commit", second_fails)
+        assert text_of(client.say("Name a colour"), wire) == "Red."
+        monkeypatch.setattr(main, "commit", own)
+        assert text_of(client.say("Another"), wire) == "Blue."
+    assert running.upstream.faults == []
+
+
+def test_an_upstream_that_hangs_ends_with_its_client(gateway: NewGateway) -> None:
+    """A client that gives up frees the conversation: the next request in it need not wait for the upstream."""
+    running = gateway(*script("openai", "Hello.", "Hello again."))
+    running.upstream.troubles = [Trouble(hang=True)]
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{running.url}/v1/chat/completions", json=ASKED, timeout=0.5)
+    answer = post(running)
+    assert (answer.status_code, answer.headers["offprompt-memory"]) == (200, "on")
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+def test_an_upstream_that_is_away_is_an_error_of_the_wire(wire: Wire, streams: bool) -> None:
+    with offprompt.open(":memory:") as memory, standing(memory, [], user="alice") as running:
+        running.upstream.troubles = [Trouble(drop=True)]
+        answer = ask(running, wire, body(wire, "Hello", stream=streams))
+    told = answer.json()
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert told.get("type") == ("error" if wire == "anthropic" else None)
+    assert "does not answer" in told["error"]["message"]
+    assert told["error"]["type"] == "api_error"
 
 
 def test_an_upstream_that_is_away_is_told_as_the_wires_errors_are(gateway: NewGateway) -> None:

@@ -207,7 +207,10 @@ class Gateway:
             raise
         except (OffpromptError, TimeoutError) as exc:
             raise self._trouble(exc) from exc
-        request.scope["offprompt.memory"] = "on"
+        cause = session.underway.cause
+        if cause and self._options.on_trouble == "refuse":
+            raise BackendError(f"{cause}; ask again")
+        request.scope["offprompt.memory"] = "off" if cause else "on"
         answer = await stack.enter_async_context(exchange.sent(body, headers))
         return await self._answered(exchange, answer, session_id)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from offprompt.errors import ModelError, UnsupportedError, UsageError
+from offprompt.records.places import masked
 
 if TYPE_CHECKING:
     import httpx
@@ -121,7 +122,9 @@ class Upstreams:
 
     def _away(self, target: Target, exc: Exception) -> ModelError:
         why = str(exc) or type(exc).__name__
-        return ModelError(f"the upstream {target.url} does not answer: {why}; check its address", kind="connection")
+        return ModelError(
+            f"the upstream {masked(target.url)} does not answer: {why}; check its address", kind="connection"
+        )
 
     async def close(self) -> None:
         """Let go of the connections."""
