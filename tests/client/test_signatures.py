@@ -22,9 +22,11 @@ OWN = {
     "Slots": {"missing", "write_as"},
     "Session": {"prepared_again", "preview"},
     "BoundScope": {"async_session"},
-    "Offprompt": {"bound"},
+    "Offprompt": {"bound", "restore", "verify_erased"},
 }
-"""Of the service alone: how its parts work together, and `async_session`, which is AsyncClient's `session`."""
+"""Of the service alone: how its parts work together, what looks at the store's own files, and `async_session`, which is
+AsyncClient's `session`.
+"""
 
 TRIPLES = [
     (offprompt.Offprompt, Client, AsyncClient),

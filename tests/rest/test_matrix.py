@@ -43,9 +43,9 @@ GUARDED: Final = [endpoint for endpoint in ENDPOINTS if endpoint.role is not Non
 BY_NAME: Final = {endpoint.name: endpoint for endpoint in ENDPOINTS}
 DRAWN: Final = re.compile(
     rb"m_[0-9a-hj-km-np-tv-z]{26}|op_[0-9a-f]{16}_[\w-]{43}|(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])"
-    rb'|(?<="duration_s":)[0-9.e-]+'
+    rb'|(?<="duration_s":)[0-9.e-]+|erased-[0-9a-f]{12}|(?<="seal":")[0-9a-f]+|(?<="key_prints":\[")[0-9a-f]+'
 )
-"""What is drawn or measured anew for each answer: ids of what is made, tokens, durations."""
+"""What is drawn or measured anew for each answer: ids of what is made, tokens, durations, digests by drawn keys."""
 
 SEALED: Final = re.compile(rb"(?<=[\"/])[\w-]{22}si[\w-]{10,}")
 """An id that says in itself what it stands for: JSON behind a seal of 16 bytes, in base64."""

@@ -13,7 +13,7 @@ from offprompt.client._requests import Asking, Async, Request, Sync, asked, id_h
 from offprompt.client._transport import AsyncTransport, Server, Transport, server_url
 from offprompt.client.scopes import AsyncBoundScope, BoundScope
 from offprompt.errors import ScopeError, UnsupportedError, UsageError
-from offprompt.records import Scope
+from offprompt.records import ErasureReceipt, Scope
 from offprompt.records.alias import Joined
 from offprompt.records.holder import Holder
 
@@ -76,6 +76,22 @@ class ClientCalls:
         """Join two ids of one person: from now on `scope(user=old)` is `scope(user=new)`."""
         body = {"old": old, "new": new, "preview": preview}
         return record_of((yield Request("POST", path_of("v1", "alias"), body=body, headers=id_headers(app))), Joined)
+
+    @property
+    def holds(self) -> NoReturn:
+        """Nothing here.
+
+        Raises   UnsupportedError: legal holds are made where the store is, or by the server's routes for admins.
+        """
+        raise UnsupportedError(f"{NEEDS_STORE.format(self.url)}, or ask the server's /v1/holds as an admin")
+
+    @asked
+    def erase(
+        self, *, user: str | None = None, agent: str | None = None, session: str | None = None, app: str | None = None
+    ) -> Asking[ErasureReceipt]:
+        """Remove all that is stored of one user, agent or session, for good, from every store: see the library's."""
+        headers, _ = self._scoped(user, agent, session, app, shared=False)
+        return record_of((yield Request("POST", path_of("v1", "erasures"), headers=headers)), ErasureReceipt)
 
     @asked
     def users(self, *, app: str | None = None) -> Asking[list[Holder]]:

@@ -7,7 +7,21 @@ from typing import Any, Final
 
 import msgspec
 
-from offprompt.rest import health, keys, mem, mem0, memories, metrics, model, scopes, sessions, slots, transfer, users
+from offprompt.rest import (
+    erasures,
+    health,
+    keys,
+    mem,
+    mem0,
+    memories,
+    metrics,
+    model,
+    scopes,
+    sessions,
+    slots,
+    transfer,
+    users,
+)
 from offprompt.rest.dispatch import Dispatch
 from offprompt.rest.endpoint import Answer, Call, Endpoint
 from offprompt.rest.guards import Identify
@@ -38,6 +52,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *sessions.ENDPOINTS,
     *transfer.ENDPOINTS,
     *users.ENDPOINTS,
+    *erasures.ENDPOINTS,
     *keys.ENDPOINTS,
     *mem0.ENDPOINTS,
     *health.ENDPOINTS,

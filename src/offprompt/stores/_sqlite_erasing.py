@@ -42,13 +42,13 @@ def part_with(connection: sqlite3.Connection, scope: Scope, pseudonym: str) -> i
     ).rowcount
 
 
-def scour(connection: sqlite3.Connection, path: Path) -> Reached:
+def scour(connection: sqlite3.Connection) -> Reached:
     """See Scourable.scour: the log is emptied; what is deleted was overwritten with zeros as it was deleted."""
-    zeroed = f"what was deleted in {path.name} is overwritten with zeros"
+    zeroed = "what was deleted in the file is overwritten with zeros"
     if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-        held = f"{path.name}-wal, which another process reads just now: erase once more, or let it end"
+        held = "the write-ahead log, which another process reads just now: erase once more, or let it end"
         return Reached((zeroed,), (held,))
-    return Reached((zeroed, f"{path.name}-wal is empty"))
+    return Reached((zeroed, "its write-ahead log is empty"))
 
 
 def traces(connection: sqlite3.Connection, path: Path, texts: Sequence[bytes]) -> list[Finding]:

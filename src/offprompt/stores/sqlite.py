@@ -175,7 +175,7 @@ class SqliteStore:
 
     def scour(self) -> Reached:
         """See Scourable."""
-        return self._db.bare(lambda connection: erasing.scour(connection, self.path))
+        return self._db.bare(erasing.scour)
 
     def traces(self, texts: Sequence[bytes]) -> list[Finding]:
         """See Traceable."""

@@ -1,0 +1,103 @@
+"""Erasures and legal holds over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from offprompt.records import ErasureReceipt, Hold
+from offprompt.rest.endpoint import Call, Endpoint, Example, Shape
+from offprompt.service.erasing import erase_whole
+from offprompt.service.holding import MAX_REASON_CHARS
+
+TAG: Final = "erasures"
+
+
+class HoldAdd(Shape, kw_only=True, frozen=True):
+    """reason: such as a case's number; who is refused reads it."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=MAX_REASON_CHARS)]
+
+
+class HoldList(Struct):
+    """Holds, the oldest first."""
+
+    holds: list[Hold]
+
+
+def erase(call: Call) -> ErasureReceipt:
+    """The one user, agent or session that the headers name, from every store, for good.
+
+    Keep the receipt: `offprompt verify-erased` checks by it, where the store is.
+    """
+    memory, bound = call.memory, call.scope
+    return erase_whole(memory.parts, memory.keys, bound.scope, bound.actor)
+
+
+def add(call: Call) -> Hold:
+    """Nothing of the scope is erased, cleared or swept until the hold is lifted. For keys of the whole app."""
+    body: HoldAdd = call.body
+    _ = call.whole_app
+    return call.memory.holds.add(call.scope.scope, body.reason, actor=call.identity.actor)
+
+
+def list_holds(call: Call) -> HoldList:
+    """Those of the app."""
+    return HoldList(call.memory.holds.list(call.whole_app))
+
+
+def lift(call: Call) -> Hold:
+    """Ends the hold of exactly the scope that the headers name. For keys of the whole app."""
+    _ = call.whole_app
+    return call.memory.holds.lift(call.scope.scope, actor=call.identity.actor)
+
+
+ENDPOINTS: Final = (
+    Endpoint(
+        "POST",
+        "/v1/erasures",
+        "erase_whole",
+        erase,
+        "Erase a user, an agent or a session whole.",
+        TAG,
+        role="admin",
+        answer=ErasureReceipt,
+        status=201,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/holds",
+        "list_holds",
+        list_holds,
+        "List legal holds.",
+        TAG,
+        role="admin",
+        answer=HoldList,
+        is_scoped=False,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/holds",
+        "add_hold",
+        add,
+        "Put a scope under a legal hold.",
+        TAG,
+        role="admin",
+        body=HoldAdd,
+        answer=Hold,
+        status=201,
+        example=Example(body={"reason": "case 2026/117"}),
+    ),
+    Endpoint(
+        "DELETE",
+        "/v1/holds",
+        "lift_hold",
+        lift,
+        "Lift a legal hold.",
+        TAG,
+        role="admin",
+        answer=Hold,
+        example=Example(before=("add_hold",)),
+    ),
+)
