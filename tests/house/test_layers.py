@@ -34,7 +34,10 @@ BESIDE = {"", "testing", "__main__"}
 
 BELOW_ENTRANCES = 5
 
-MANY_FILES = {"typer", "rich", "pytest", "hypothesis", "msgspec", "numpy", "httpx", "uvicorn", "langchain_core"}
+MANY_FILES = {
+    *("typer", "rich", "pytest", "hypothesis", "msgspec", "numpy", "httpx", "uvicorn"),
+    *("langchain_core", "pydantic"),
+}
 """The tools that more than one file of a layer is written in; every other library has one file that wraps it."""
 
 

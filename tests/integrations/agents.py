@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -30,18 +30,12 @@ def config(thread: str = "t1", user: str | None = "alice") -> dict[str, Any]:
     return {"configurable": {"thread_id": thread, **({} if user is None else {"user_id": user})}}
 
 
-def loose(made: Any) -> Any:
-    """What is called with arguments that only the run knows."""
-    return made
-
-
 def chat_model(wire: Wire, url: str, **more: Any) -> Any:
-    own: dict[str, Any] = {"model": MODELS[wire], "api_key": "sk-ours", "max_retries": 0, **more}
+    given: dict[str, Any] = {"model": MODELS[wire], "api_key": "sk-ours", "max_retries": 0}
     if wire == "anthropic":
-        return ChatAnthropic(**{"base_url": url, "max_tokens": 1500, **own})
-    return ChatOpenAI(
-        **{"base_url": f"{url}/v1", "use_responses_api": wire == "responses", "stream_usage": True, **own}
-    )
+        return ChatAnthropic(base_url=url, max_tokens_to_sample=1500, **given, **more)
+    is_responses = wire == "responses"
+    return ChatOpenAI(base_url=f"{url}/v1", use_responses_api=is_responses, stream_usage=True, **given, **more)
 
 
 def close(model: Any) -> None:
@@ -98,7 +92,7 @@ class Agent:
 @contextmanager
 def running(
     wire: Wire,
-    said: Sequence[str | Say | Said],
+    said: Sequence[str | Say | Said] | Callable[..., Any],
     tools: Sequence[Any] = (),
     *,
     memory: offprompt.Offprompt | None = None,
@@ -106,11 +100,11 @@ def running(
     agent: dict[str, Any] | None = None,
     **options: Any,
 ) -> Generator[Agent]:
-    """An agent whose model says this, one reply after the other; signatures of its thoughts are checked.
+    """An agent whose model says this, one reply after the other, or what is called says; its thoughts are checked.
 
     model, agent   further arguments of the chat model, and of `create_agent`. options: of the middleware.
     """
-    replies = iter(said)
+    replies = iter(() if callable(said) else said)
     numbers = iter(range(1, 1000))
 
     def says(**request: Any) -> Any:
@@ -119,10 +113,11 @@ def running(
         return reply if isinstance(reply, Said) else {**script(wire, reply)[0], "id": f"reply_{next(numbers)}"}
 
     opened = memory or offprompt.open(":memory:")
-    with StrictServer(says, binding=wire == "anthropic") as server:
+    with StrictServer(said if callable(said) else says, binding=wire == "anthropic") as server:
         chat = chat_model(wire, server.url, **(model or {}))
+        build: Any = create_agent  # pyright: ignore[reportUnknownVariableType]
         given = {"system_prompt": "Be brief.", "checkpointer": InMemorySaver(), **(agent or {})}
-        graph = loose(create_agent)(chat, list(tools), middleware=[OffpromptMiddleware(opened, **options)], **given)
+        graph = build(chat, list(tools), middleware=[OffpromptMiddleware(opened, **options)], **given)
         try:
             yield Agent(server, opened, graph, wire)
         finally:

@@ -61,7 +61,7 @@ def from_wire(message: Message) -> BaseMessage:
     if role == "assistant":
         return ai_message(message)
     if role == "tool":
-        status = cast("Any", message.get("status", "success"))
+        status = message.get("status", "success")
         return ToolMessage(content, tool_call_id=str(message["tool_call_id"]), name=name, status=status)
     kind = HumanMessage if role == "user" else SystemMessage
     return kind(content, name=name)
@@ -76,8 +76,9 @@ def ai_message(message: Message) -> AIMessage:
     if message.get(REASONING):
         more[REASONING] = message[REASONING]
     blocks = as_list(layout.get("blocks")) or []
+    content: Any = with_text(blocks, text) if blocks else text
     return AIMessage(
-        cast("Any", with_text(blocks, text) if blocks else text),
+        content,
         additional_kwargs=more,
         response_metadata=dict(as_dict(layout.get("metadata")) or {}),
         name=message.get("name"),

@@ -151,7 +151,7 @@ class RememberingModel(BaseChatModel):
         if isinstance(bound, RunnableBinding) and not bound.config:  # which would bring the callbacks in again
             given = cast("RunnableBinding[Any, AIMessage]", bound)
             return given.bound, {**given.kwargs, **talk.options}
-        return bound, talk.options
+        return cast("Runnable[Any, AIMessage]", bound), talk.options
 
 
 class Talk:

@@ -1,0 +1,38 @@
+"""LangChain's hello-world with memory, as a process of its own: `hello_langchain.py URL FOLDER THREAD WORDS…`.
+
+FOLDER   of the memory's database, and of the conversation of each thread, as a checkpointer stores it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+import offprompt
+from offprompt.integrations.langchain import OffpromptMiddleware
+
+
+def main(url: str, folder: str, thread: str, *words: str) -> None:
+    given: dict[str, Any] = {"model": "gpt-4o-mini", "base_url": f"{url}/v1", "api_key": "sk-ours", "max_retries": 0}
+    model = ChatOpenAI(**given)
+    config: Any = {"configurable": {"thread_id": thread, "user_id": "alice"}}
+    serde, file = JsonPlusSerializer(), Path(folder) / f"{thread}.state"
+    build: Any = create_agent  # pyright: ignore[reportUnknownVariableType]
+    with offprompt.open(Path(folder) / "agent.db") as memory:
+        agent = build(model, [], middleware=[OffpromptMiddleware(memory)], checkpointer=InMemorySaver())
+        if file.exists():
+            agent.update_state(config, {"messages": serde.loads_typed(("msgpack", file.read_bytes()))}, as_node="model")
+        for each in words:
+            done = agent.invoke({"messages": [{"role": "user", "content": each}]}, config)
+            sys.stdout.write(f"{done['messages'][-1].text}\n")
+        file.write_bytes(serde.dumps_typed(agent.get_state(config).values["messages"])[1])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
