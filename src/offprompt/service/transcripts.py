@@ -85,10 +85,14 @@ class Transcript:
     def pop(self) -> Any | None:
         """Take the newest item away, and what was remembered of it; None if there is none."""
         last = self._change(self._without_last)
-        for memory in self._remember(last):
-            if memory.kind == "episode":
-                self._bound.forget(memory.name)
+        self._forget(last)
         return last[0].message["item"] if last else None
+
+    def set(self, items: Sequence[Item]) -> None:
+        """Make these the items, all or none. Those that it begins with already stay, and are not remembered again."""
+        added, dropped = self._change(lambda record: self._instead(record, items))
+        self._forget(dropped)
+        self._remember(added)
 
     def clear(self) -> None:
         """Erase the conversation; what was remembered of it stays."""
@@ -166,6 +170,16 @@ class Transcript:
         last = self._chain(record)[-1:]
         return SessionChange(replace(record, tail=last[0].parent) if last else record), last
 
+    def _instead(
+        self, record: SessionRecord, items: Sequence[Item]
+    ) -> tuple[SessionChange, tuple[list[JournalEntry], list[JournalEntry]]]:
+        chain, same = self._chain(record), 0
+        while same < min(len(chain), len(items)) and chain[same].message["item"] == self._clean(items[same]):
+            same += 1
+        tail = chain[same - 1].key if same else ""
+        change, added = self._behind(replace(record, tail=tail), items[same:])
+        return change, (added, chain[same:])
+
     def _digest(self, text: str) -> str:
         if self._keyed is None:
             self._keyed = digester(self._store.digest_key(self._scope))
@@ -181,6 +195,12 @@ class Transcript:
                 {"role": entry.kind, "content": entry.text}, idempotency_key=f"transcript {entry.key}"
             )
         ]
+
+    def _forget(self, entries: Sequence[JournalEntry]) -> None:
+        # Remembered once more under its key, each names the memory that it became.
+        for memory in self._remember(entries):
+            if memory.kind == "episode":
+                self._bound.forget(memory.name)
 
     def _is_redacted(self, kind: Kind) -> bool:
         redact = self._parts.settings.redact
