@@ -193,7 +193,7 @@ class Gateway:
             wire=asked.wire,
             system=asked.system,
             tools=asked.tools or None,
-            mode="as_needed" if self._options.head == "as_needed" else "off_prompt",
+            mode="as_needed" if self._options.head == "as_needed" and not asked.is_bound else "off_prompt",
         )
         if (before := self._kept.take(key)) is not None:
             session.follow(before)

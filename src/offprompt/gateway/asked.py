@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from offprompt.errors import UsageError
 from offprompt.records import Message, as_dict, as_list, compact
-from offprompt.wire.profiles import SHAPES
+from offprompt.wire.profiles import SHAPES, profile_for
 from offprompt.wire.shapes import Shape, Wire
 
 COUNTED: Final = "/messages/count_tokens"
@@ -28,6 +28,9 @@ STATEFUL: Final[Mapping[Wire, tuple[str, ...]]] = {
     "anthropic": ("thread",),
     "responses": ("previous_response_id", "conversation", "prompt", "background"),
 }
+THINKING: Final = ("thinking", "reasoning", "reasoning_effort")
+"""What asks a model to think, on any wire."""
+
 THREADED: Final = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
 """How Anthropic says that it holds no conversation for a request; its client then sends all of it each time."""
 
@@ -70,6 +73,13 @@ class Asked:
     def streams(self) -> bool:
         """Whether the reply is to come in pieces."""
         return self.body.get("stream") is True
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the model is to think, and what it thinks stays valid only behind the head that it was made with."""
+        asks = [self.body.get(key) for key in THINKING]
+        thinks = any(each and (as_dict(each) or {}).get("type") != "disabled" for each in asks)
+        return thinks and profile_for(self.model).binds_thinking
 
     @property
     def wants_json(self) -> bool:
