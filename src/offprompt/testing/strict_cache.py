@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from offprompt.records import as_dict, as_list, canonical
 from offprompt.testing.strict_chunks import StrictWire
 from offprompt.wire.lapsing import lapses
 from offprompt.wire.prices import PriceSheet, cached_tokens
+from offprompt.wire.sizes import PICTURE_TOKENS, PICTURES
 
 MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
 LOOK_BACK: Final = 20
@@ -28,11 +29,15 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A piece of a prompt in the order in which the model reads it; marked: it carries a cache mark."""
+    """A piece of a prompt in the order in which the model reads it.
+
+    marked   it carries a cache mark. more: tokens of its pictures.
+    """
 
     text: str
     marked: bool = False
     counts: bool = True
+    more: int = 0
 
 
 def prompt_units(body: Mapping[str, Any], wire: StrictWire) -> list[Unit]:
@@ -47,7 +52,7 @@ def _whole(body: Mapping[str, Any], wire: StrictWire) -> Iterator[Unit]:
         yield Unit(canonical(body["instructions"]))
     given = body.get("messages" if wire == "openai" else "input")
     for item in [given] if isinstance(given, str) else as_list(given) or []:
-        yield Unit(canonical(_unmarked(item)))
+        yield Unit(canonical(_unmarked(item)), more=_pictures(item))
 
 
 def _blocks(body: Mapping[str, Any]) -> Iterator[Unit]:
@@ -71,7 +76,7 @@ def _blocks(body: Mapping[str, Any]) -> Iterator[Unit]:
     automatic = _automatic(body, messages, len(places))
     for at, (role, block) in enumerate(places):
         unit = _unit(role, block)
-        yield Unit(unit.text, marked=unit.marked or at == automatic)
+        yield replace(unit, marked=unit.marked or at == automatic)
 
 
 def _automatic(body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], blocks: int) -> int:
@@ -84,7 +89,16 @@ def _automatic(body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], b
 
 def _unit(kind: str, block: object) -> Unit:
     marked = (as_dict(block) or {}).get("cache_control") is not None
-    return Unit(f"{kind} {canonical(_unmarked(block))}", marked=marked)
+    return Unit(f"{kind} {canonical(_unmarked(block))}", marked=marked, more=_pictures(block))
+
+
+def _pictures(value: Any) -> int:
+    """Tokens of the pictures in a piece."""
+    members = as_dict(value)
+    if members is None:
+        return sum(map(_pictures, as_list(value) or []))
+    inner = sum(map(_pictures, members.values()))
+    return inner + (PICTURE_TOKENS if members.get("type") in PICTURES else 0)
 
 
 def _unmarked(value: Any) -> Any:
@@ -119,7 +133,7 @@ class PromptCache:
     def counted(self, body: Mapping[str, Any], wire: StrictWire) -> Counted:
         """The tokens of a request, which later ones may find in the cache."""
         units = prompt_units(body, wire)
-        tokens = [self._count(unit.text) if unit.counts else 0 for unit in units]
+        tokens = [self._count(unit.text) + unit.more if unit.counts else 0 for unit in units]
         keys = _chain(str(body.get("model")), units)
         return self._marked(units, tokens, keys) if wire == "anthropic" else self._prefix(units, tokens, keys)
 
