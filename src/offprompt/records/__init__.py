@@ -8,6 +8,7 @@ from offprompt.records.erasure import ErasedStore, ErasureReceipt, Hold, Reached
 from offprompt.records.event import Event
 from offprompt.records.finding import Finding
 from offprompt.records.json import Json, Message, as_dict, as_list, canonical, compact, text_of
+from offprompt.records.known import Known
 from offprompt.records.ledger import LedgerEntry, Shown, Size, Usage
 from offprompt.records.memory import (
     MAX_MEMORY_CHARS,
@@ -140,6 +141,7 @@ __all__ = [
     "JournalEntry",
     "Json",
     "Key",
+    "Known",
     "LedgerEntry",
     "ListMemories",
     "ListSecrets",

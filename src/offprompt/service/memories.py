@@ -119,6 +119,23 @@ class Memories:
             self._kit.background.said(self.scope, turns)
         return [*stored, *refused]
 
+    def upsert_fact(
+        self, subject: str, attribute: str, value: str, *, text: str | None = None, event_at: Any = None
+    ) -> Remembered:
+        """Store that `attribute` of `subject` is `value`, in place of what was known of it: from business systems.
+
+        subject    whom it is about; `user`: the scope's user. attribute: such as `plan` or `home`; those that the
+                   profile has (docs/deriving.md) are written into its slots too.
+        text       the sentence that is found and shown; "SUBJECT ATTRIBUTE: VALUE" unless given.
+        event_at   since when it is so: an older one does not replace a newer one. Now, unless given.
+        Raises     UsageError for what is empty; LimitError, ConflictError. Nothing is stored then.
+        """
+        from offprompt.service.upserting import fact_of  # noqa: PLC0415 - loaded with its first use
+
+        marks = checked_marks(None, (), None, event_at, None, pinned=False)
+        fact = fact_of(subject, attribute, value, text)
+        return Rememberer(self._kit, self.scope).upsert(fact, replace(marks, actor=self._actor.name))
+
     def recall(  # noqa: PLR0913 - options that users type by name
         self,
         query: str | Sequence[Mapping[str, Any]],

@@ -21,6 +21,7 @@ from offprompt.records import (
     ErasureReceipt,
     Event,
     Finding,
+    Known,
     Recalled,
     Remembered,
     Scope,
@@ -135,6 +136,31 @@ class BoundScope:
             known = f"no memory {name[:40]!r} in scope {self.scope}; find its id with recall or memories.list"
             raise NotFoundError(known, name=name[:40])
         return name
+
+    def known(self, *, limit: int = 100) -> list[Known]:
+        """What is known of whom the scope is of, in words that they can read; by its names `correct`, `pin`, `forget`."""
+        from offprompt.service.known import known  # noqa: PLC0415 - loaded with its first use
+
+        return known(self.slots, self.memories, limit)
+
+    def correct(self, name: str, text: str) -> Known:
+        """Put another text in place of what `known` lists under a name.
+
+        Raises   NotFoundError if a memory is not there; as `write` and `memories.update`.
+        """
+        from offprompt.service.known import correct  # noqa: PLC0415 - loaded with its first use
+
+        return correct(self.slots, self.memories, name, text)
+
+    def pin(self, name: str, *, pinned: bool = True) -> Known:
+        """Keep a fact that `known` lists for ever, and first in the list; `pinned=False`: no longer."""
+        from offprompt.service.known import pin  # noqa: PLC0415 - loaded with its first use
+
+        return pin(self.memories, name, pinned=pinned)
+
+    def upsert_fact(self, subject: str, attribute: str, value: str, **options: Any) -> Remembered:
+        """Store what a business system knows: `attribute` of `subject` is `value`; see `Memories.upsert_fact`."""
+        return self.memories.upsert_fact(subject, attribute, value, **options)
 
     def narrow(self, *, user: str | None = None, agent: str | None = None, session: str | None = None) -> BoundScope:
         """This scope with further ids.

@@ -11,13 +11,14 @@ from offprompt.errors import OffpromptError
 from offprompt.recall.telling import telling_words, words_with
 from offprompt.recall.text import snippet
 from offprompt.records import Hit as MemoryHit
-from offprompt.records import Memory
+from offprompt.records import Known, Memory
 from offprompt.service.memory_search import ID_CHARS, has_memories
 from offprompt.service.recalling import FEW_WORDS, LINE_TOKENS, Hit, Question
 from offprompt.service.session_kit import date_of
+from offprompt.service.slots import Slots
 from offprompt.service.turn import Turn
 from offprompt.wire.head import memory_source
-from offprompt.wire.referring import asks_of_oneself, is_question
+from offprompt.wire.referring import asks_of_oneself, asks_what_is_known, is_question
 
 log = logging.getLogger("offprompt")
 
@@ -42,16 +43,19 @@ class MemoryRecaller:
 
     turn: Turn
 
-    def hits(self, question: Question, text: str, before: str, held: Set[str]) -> list[tuple[Hit, Memory]]:
+    def hits(self, question: Question, text: str, before: str, held: Set[str]) -> list[tuple[Hit, Memory | None]]:
         """The hits with their memories, best first.
 
         text     the user's own words, read with those of the turn before where they tell too little alone.
         held     journal keys, shortened, of the messages that the request holds or that come back already.
         """
         asks = question.back or question.wishes or asks_of_oneself(text)
-        if not asks or not (question.own or (question.terms and question.back)):
+        wants_all = asks_what_is_known(text)
+        if not wants_all and (not asks or not (question.own or (question.terms and question.back))):
             return []
         try:
+            if wants_all:
+                return self._all_known()
             if not has_memories(self.turn):
                 return []
             found = self._found(text, before, held)
@@ -60,6 +64,22 @@ class MemoryRecaller:
             self.turn.warnings.append(f"memories were not searched for this turn: {exc}")
             return []
         return [(self._hit(one, question), one.memory) for one in found]
+
+    def _all_known(self) -> list[tuple[Hit, Memory | None]]:
+        """What is known of the user beside what is in view: pinned first, then the newest; secrets are not told."""
+        from offprompt.service.known import known  # noqa: PLC0415 - loads NumPy
+
+        turn, scope = self.turn, self.turn.scope.without_session()
+        seen = {*turn.in_view, *(each.name for each in turn.shown)}
+        memories = turn.kit.memories.of(scope)
+        found = [one for one in known(Slots(turn.kit.slot_kit, scope), memories) if one.text and one.name not in seen]
+        return [(self._line(one), None) for one in found]
+
+    def _line(self, one: Known) -> Hit:
+        text = self.turn.scrubber.hide(self.turn.without_forgotten(one.text))
+        part = snippet(text if one.kind == "fact" else f"{one.name}: {text}", "", max_tokens=LINE_TOKENS)
+        source = memory_source(one.source, self.turn.language)
+        return Hit(one.name, part, source, date_of(one.at), 1.0, one.trust == "tool")
 
     def _found(self, text: str, before: str, held: Set[str]) -> list[MemoryHit]:
         from offprompt.service.memory_recall import Asked, Recaller  # noqa: PLC0415 - loads NumPy

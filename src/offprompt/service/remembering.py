@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -21,6 +22,8 @@ from offprompt.service.spooling import Spooled
 
 MESSAGE: Final = "message"
 """The member of a memory's metadata that names the session's message it was made of: its handle is `@` and that."""
+
+_upserts: Final = itertools.count()
 
 COVERING: Final = 0.6
 """A derived fact whose quote is this part of a given text says what the text says: it is not stored beside it."""
@@ -114,6 +117,21 @@ class Rememberer:
 
     def _clean(self, one: Said) -> Said:
         return replace(one, text=self._kit.redacted(one.text)[0], asked=self._kit.redacted(one.asked)[0])
+
+    def upsert(self, fact: Derived, marks: Marks) -> Remembered:
+        """Store one fact of a subject and attribute, in place of the one before; its profile slot too, if it has one.
+
+        Raises   LimitError, UsageError, ConflictError; then nothing is stored.
+        """
+        kept = self._kit.sealed(fact.text, self.scope)
+        # Of two at one time the later call counts.
+        memory = self._memory(kept.text, Said(kept.text, order=next(_upserts)), marks, self._kit.clock.now())
+        draft = _Draft(replace(memory, **_topic(fact, memory)), None, fact, kept.taken)
+        if self._kit.slots.quotas is not None:
+            size = len(kept.text.encode("utf-8", "replace"))
+            self._kit.slots.quotas.make_room(self.scope.app, memories=1, size=size)
+        with self._kit.sealing(self.scope, kept.seals, marks.trust):
+            return self._stored([draft], marks)[0]
 
     def store_now(self, said: Sequence[Said], marks: Marks) -> list[Remembered]:
         """`store`, or a BackendError if the store does not take it."""

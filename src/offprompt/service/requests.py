@@ -22,6 +22,7 @@ from offprompt.service.request_ledger import Layout, RequestLedger, Sizes, fixed
 from offprompt.service.turn import Turn
 from offprompt.wire.head import ShownValue, language_of
 from offprompt.wire.options import SessionOptions
+from offprompt.wire.referring import asks_what_is_known
 from offprompt.wire.shapes import Outgoing
 from offprompt.wire.stubs import gone_line
 
@@ -202,13 +203,13 @@ class RequestBuilder:
         hits = Recaller(turn, self._texts).hits(question, left, sent)
         held = message_places([*sent, *(hit.name.removeprefix("@") for hit in hits)])
         # What a slot answers is no question any more.
-        asks = question.back or not self._values
+        asks = question.back or not self._values or asks_what_is_known(own)
         memories = MemoryRecaller(turn).hits(question, own, before, held) if asks else []
         recalled = show_hits(turn, [*hits, *(hit for hit, _ in memories)], most)
         if not recalled:
             return placed
         names = {value.name for value in recalled}
-        self._recalled_memories = tuple(memory for hit, memory in memories if hit.name in names)
+        self._recalled_memories = tuple(memory for hit, memory in memories if memory is not None and hit.name in names)
         entry = framed(turn, placed[newest].entry, message, [*self._values, *recalled], self._record.nonce)
         self._sizes.renew(entry.key)
         turn.entries = [entry if each.key == entry.key else each for each in turn.entries]

@@ -64,6 +64,11 @@ def asks_for_wishes(text: str) -> bool:
     return refers_back(text) and _holds(text, "wish_asked")
 
 
+def asks_what_is_known(text: str) -> bool:
+    """Whether the text asks for all that is known of the user: `what do you know about me?`, `你记得我什么`."""
+    return _holds(text, "known_asked")
+
+
 def states_wish(text: str) -> bool:
     """Whether the text may state a wish for all times, such as `from now on …` or `以后……`."""
     return _holds(text, "wish_said")
