@@ -20,6 +20,7 @@ from offprompt import errors
 from offprompt.cli.call import OPTION_NAMES
 from offprompt.cli.program import app
 from offprompt.config import Settings, setting_docs
+from offprompt.gateway.options import GatewayOptions
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.records import compact
 from offprompt.service.replay.log import Rules
@@ -42,12 +43,23 @@ PART = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 def settings() -> str:
     """The table of settings."""
     rows = ["| setting | environment | default | what it does |", "|---|---|---|---|"]
-    plain = Settings()
     for name, doc in setting_docs().items():
-        value = getattr(plain, name)
-        shown = f"`{value:.12g}`" if isinstance(value, float) else f"`{value}`" if value != "" else "(empty)"
-        rows.append(f"| `{name}` | `OFFPROMPT_{name.upper()}` | {shown} | {doc} |")
+        rows.append(f"| `{name}` | `OFFPROMPT_{name.upper()}` | {default_of(Settings(), name)} | {doc} |")
     return "\n".join(rows)
+
+
+def gateway_settings() -> str:
+    """The table of the gateway's settings."""
+    rows = ["| setting | default | what it does |", "|---|---|---|"]
+    for name, doc in setting_docs(GatewayOptions).items():
+        rows.append(f"| `{name}` | {default_of(GatewayOptions(), name)} | {doc} |")
+    return "\n".join(rows)
+
+
+def default_of(plain: object, name: str) -> str:
+    """A setting's default as a cell shows it."""
+    value = getattr(plain, name)
+    return f"`{value:.12g}`" if isinstance(value, float) else f"`{value}`" if value not in ("", ()) else "(empty)"
 
 
 def error_tree() -> str:
@@ -157,6 +169,7 @@ def figures() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
+    "gateway": gateway_settings,
     "errors": error_tree,
     "commands": commands,
     "prices": prices,

@@ -5,13 +5,20 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+import threading
+import zlib
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+import offprompt
+from offprompt.gateway.made import gateway_for
+from offprompt.gateway.options import GatewayOptions
 from tests.gateway.between import Between
+from tests.gateway.conftest import served
 from tests.gateway.echo import Heard, whole
+from tests.service.talk import as_reply
 
 
 @pytest.mark.parametrize(
@@ -145,3 +152,95 @@ def test_a_client_that_leaves_in_mid_stream_ends_the_upstreams_too() -> None:
             client.sendall(body)
             assert b"word" in client.recv(65536) + client.recv(65536)
         assert between.upstream.hung_up.wait(20)
+
+
+SAID: dict[str, Any] = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hi 上海"}]}
+REPLY = json.dumps(as_reply("Hello.", "openai")).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "base", "reached"),
+    [
+        (
+            "/openai/deployments/d/chat/completions?api-version=2024-10-21",
+            "",
+            "/openai/deployments/d/chat/completions?api-version=2024-10-21",
+        ),
+        ("/api/v1/chat/completions", "", "/api/v1/chat/completions"),
+        ("/v1/chat/completions", "/some/proxy/", "/some/proxy/v1/chat/completions"),
+    ],
+)
+def test_a_path_before_the_wires_own_end_stays_and_the_request_has_memory(path: str, base: str, reached: str) -> None:
+    with Between(lambda _: whole("200 OK", [("Content-Type", "application/json")], REPLY), path=base) as between:
+        status, headers, _ = between.ask("POST", path, [("Api-Key", "k")], json.dumps(SAID).encode())
+        heard = between.upstream.heard[0]
+    assert (status, dict(headers)["offprompt-memory"]) == (200, "on")
+    assert heard.line == f"POST {reached} HTTP/1.1"
+    assert heard.values("api-key") == ["k"]
+
+
+@pytest.mark.parametrize(
+    ("coding", "pack", "memory"),
+    [  # bytes: as it is
+        ("gzip", gzip.compress, "on"),
+        ("deflate", zlib.compress, "on"),
+        ("gzip", bytes, "off; the body is not gzip"),
+        ("br", bytes, "off; the body is compressed in a way that is not read here, 'br'; gzip is"),
+    ],
+)
+def test_a_compressed_request_is_read_or_goes_through_as_it_came(coding: str, pack: Any, memory: str) -> None:
+    body = pack(json.dumps(SAID).encode())
+    with Between(lambda _: whole("200 OK", [("Content-Type", "application/json")], REPLY)) as between:
+        _, headers, _ = between.ask("POST", "/v1/chat/completions", [("Content-Encoding", coding)], body)
+        heard = between.upstream.heard[0]
+    assert dict(headers)["offprompt-memory"] == memory
+    if memory == "on":
+        assert json.loads(heard.body)["messages"] == SAID["messages"]
+        assert heard.values("content-encoding") == []
+    else:
+        assert (heard.body, heard.values("content-encoding")) == (body, [coding])
+
+
+def test_a_body_that_grows_without_end_as_it_is_unpacked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("offprompt.gateway.request.MAX_BODY_BYTES", 100_000)
+    with Between(lambda _: whole("200 OK", [], b"ok")) as between:
+        packed = gzip.compress(b" " * 1_000_000)
+        status, _, answer = between.ask("POST", "/v1/chat/completions", [("Content-Encoding", "gzip")], packed)
+        assert between.upstream.heard == []
+    assert status == 413
+    assert b"100,000 bytes" in answer
+
+
+def test_a_redirect_is_the_clients_to_follow() -> None:
+    with Between(lambda _: whole("307 Temporary Redirect", [("Location", "https://x.example/")], b"")) as between:
+        status, headers, _ = between.ask("POST", "/v1/chat/completions", [], json.dumps(SAID).encode())
+        assert len(between.upstream.heard) == 1
+    assert (status, dict(headers)["location"]) == (307, "https://x.example/")
+
+
+def test_an_upload_of_parts_goes_on_while_it_comes() -> None:
+    """Its first piece is at the upstream before the client sends the last one."""
+    kind = "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 12"
+    head = f"POST /v1/files HTTP/1.1\r\nHost: localhost\r\n{kind}\r\n\r\n"
+    arrived, pieces = threading.Event(), list[bytes]()
+
+    def listening(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            while not b"".join(pieces).endswith(b"abcdefghijkl"):
+                pieces.append(connection.recv(65536))
+                if b"abcdef" in b"".join(pieces):
+                    arrived.set()
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    with offprompt.open(":memory:") as memory, socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=listening, args=(listener,))
+        thread.start()
+        upstream = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        made = gateway_for(memory, ("127.0.0.1", "127.0.0.1"), GatewayOptions(upstreams=(upstream,)))
+        with served(made) as url, socket.create_connection(("127.0.0.1", urlsplit(url).port or 0)) as client:
+            client.sendall(head.encode() + b"abcdef")
+            assert arrived.wait(20)
+            client.sendall(b"ghijkl")
+            assert client.recv(65536).startswith(b"HTTP/1.1 200")
+        thread.join()

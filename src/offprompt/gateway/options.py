@@ -31,7 +31,7 @@ class GatewayOptions:
     on_trouble: Literal["pass", "refuse"] = setting(
         "pass", "Where the memory fails or is too slow, a request goes through as it is, or is refused."
     )
-    deadline_s: float = setting(10.0, "Seconds that the memory may take before a request is sent, and after its reply.")
+    deadline_s: float = setting(10.0, "Seconds that the memory may take before a request is sent.")
 
 
 def options_in(stored: Mapping[str, Any], given: Mapping[str, Any], *, where: str) -> GatewayOptions:
