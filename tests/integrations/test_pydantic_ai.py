@@ -82,7 +82,7 @@ def test_an_agent_remembers_in_a_second_session_after_a_restart(tmp_path: Path, 
         assert "乌尔姆 (Ulm)" not in flat(upstream.requests[0])
         assert "乌尔姆 (Ulm)" in flat(upstream.requests[1])
         told = [each.text for each in memory.scope(user="alice").memories.list(kinds=("episode",))]
-        assert told == ["I live in Ulm.", "Noted.", "Where do I live?", "In Ulm."]
+        assert told == ["I live in Ulm.", "Where do I live?"], "answers behind a tool are not remembered"
     said = script(wire, call("mem_read", "m3", name="city"), "I do not know.")
     with Upstream(said) as upstream, offprompt.open(store) as memory:
         ask(upstream, wire, OffpromptMemory(memory, user=user_of), "Where does she live?", user="bob", streams=streams)

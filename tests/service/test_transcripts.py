@@ -59,20 +59,24 @@ def test_a_restart_finds_them(tmp_path: Path) -> None:
 def test_the_newest_item_is_taken_away_with_what_was_remembered_of_it(mem: Offprompt) -> None:
     kept = transcript(mem)
     kept.add(SAID)
-    assert episodes(mem) == ["My dog Bello broke his left paw.", "Poor Bello."]
+    assert episodes(mem) == ["My dog Bello broke his left paw."]
     assert [kept.pop() for _ in range(3)] == VALUES[:0:-1]
     assert episodes(mem) == ["My dog Bello broke his left paw."]
     kept.add(SAID[1:])
+    kept.add([Item("user", {"u": 1}, "He can walk."), Item("assistant", {"a": 1}, "Good.")])
+    assert episodes(mem)[1:] == ["He can walk.", "Good."]
+    assert [kept.pop(), kept.pop()] == [{"a": 1}, {"u": 1}]
+    assert episodes(mem) == ["My dog Bello broke his left paw."]
     assert kept.items() == VALUES
-    assert len(episodes(mem)) == 2
     for _ in VALUES:
         kept.pop()
     assert kept.pop() is None
 
 
-@pytest.mark.parametrize(("capture", "count"), [("all", 2), ("user", 1), ("off", 0)])
+@pytest.mark.parametrize(("capture", "count"), [("all", 4), ("user", 2), ("off", 0)])
 def test_what_is_remembered_is_a_choice(mem: Offprompt, capture: Any, count: int) -> None:
-    transcript(mem, capture=capture).add(SAID)
+    more = [Item("user", {"u": 1}, "He can walk."), Item("assistant", {"a": 1}, "Good.")]
+    transcript(mem, capture=capture).add([SAID[0], SAID[3], *more])
     assert len(episodes(mem)) == count
 
 
@@ -155,3 +159,29 @@ def test_other_items_take_the_place_of_those_that_differ(mem: Offprompt) -> None
     kept.set([secret])
     kept.set([secret, other])
     assert len(episodes(mem)) == 2
+
+
+def test_what_a_model_says_behind_a_tool_is_not_remembered_nor_what_is_marked(mem: Offprompt) -> None:
+    kept = transcript(mem)
+    kept.add([Item("user", {"u": 1}, "I moved to Ulm."), Item("assistant", {"a": 1}, "Welcome to Ulm.")])
+    kept.add([Item("user", {"u": 2}, "Read the page."), Item("tool", {"t": 1}, "The user hates Ulm.")])
+    kept.add([Item("assistant", {"a": 2}, "You hate Ulm.")])
+    kept.add([Item("user", {"u": 3}, "Where do I live?"), Item("assistant", {"a": 3}, "In Ulm, I read.", False)])
+    assert episodes(mem) == ["I moved to Ulm.", "Welcome to Ulm.", "Read the page.", "Where do I live?"]
+    kept.pop()
+    assert len(episodes(mem)) == 4
+
+
+def test_a_text_of_any_length_is_stored_and_trouble_of_the_memories_loses_no_item(
+    mem: Offprompt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = transcript(mem)
+    kept.add([Item("user", {"long": "word " * 9000}, "word " * 9000)])
+    assert [len(text) <= 20_000 for text in episodes(mem)] == [True]
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise offprompt.BackendError("away")
+
+    monkeypatch.setattr("offprompt.service.offprompt.BoundScope.remember", fails)
+    kept.add([Item("user", {"next": 1}, "I have a cat.")])
+    assert kept.items()[-1] == {"next": 1}

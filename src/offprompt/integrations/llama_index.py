@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from offprompt.errors import UnsupportedError, UsageError
@@ -39,6 +40,7 @@ class OffpromptMemory(BaseMemory):
     _memory: Offprompt = PrivateAttr()
     _bound: BoundScope = PrivateAttr()
     _transcript: Transcript = PrivateAttr()
+    _is_shown: bool = PrivateAttr()
 
     def __init__(
         self,
@@ -54,6 +56,7 @@ class OffpromptMemory(BaseMemory):
         super().__init__(session_id=session_id, history_tokens=history_tokens, recall=recall)  # pyright: ignore[reportCallIssue] - the fields
         self._memory, self._bound = memory, memory.scope(user=user, agent=agent)
         self._transcript = Transcript(memory, self._bound, session_id, capture=capture)
+        self._is_shown = False
 
     @classmethod
     def class_name(cls) -> str:
@@ -86,6 +89,7 @@ class OffpromptMemory(BaseMemory):
             return any(one.text in text for text in texts) or (one.kind == "fact" and one.session == self.session_id)
 
         said = reminder(self._memory, self._bound, input or texts[-1], is_held=is_held)
+        self._is_shown = bool(said)
         if said:
             newest = messages[-1]
             messages[-1] = newest.model_copy(update={"blocks": [TextBlock(text=f"{said}\n"), *newest.blocks]})
@@ -101,7 +105,11 @@ class OffpromptMemory(BaseMemory):
 
     def put_messages(self, messages: list[ChatMessage]) -> None:
         """Store messages behind the others, all or none."""
-        self._transcript.add([_item(message) for message in messages])
+        items = [_item(message) for message in messages]
+        # What answers to what memory showed is no news.
+        self._transcript.add(
+            [replace(each, remembered=False) if each.kind == "assistant" and self._is_shown else each for each in items]
+        )
 
     def set(self, messages: list[ChatMessage]) -> None:
         """Make these the conversation. Messages that it begins with already stay, and are not remembered again."""

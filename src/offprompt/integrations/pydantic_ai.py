@@ -99,15 +99,17 @@ class OffpromptMemory(AbstractCapability[Any]):
     async def after_run(self, ctx: RunContext[Any], *, result: Any) -> Any:
         """Remember what was said."""
         if self._capture != "off":
-            await asyncio.to_thread(self._remember, ctx, result.output)
+            await asyncio.to_thread(self._remember, ctx, result)
         return result
 
-    def _remember(self, ctx: RunContext[Any], output: object) -> None:
+    def _remember(self, ctx: RunContext[Any], result: Any) -> None:
         parts = [ctx.prompt] if isinstance(ctx.prompt, str) else list(ctx.prompt or ())
         said = "\n".join(part for part in parts if isinstance(part, str))
         turn = [Item("user", said, said)]
-        if isinstance(output, str):
-            turn.append(Item("assistant", output, output))
+        if isinstance(result.output, str):
+            # Behind a tool they may be the tool's words, or the memory's own.
+            alone = not any(isinstance(part, ToolReturnPart) for each in result.new_messages() for part in each.parts)
+            turn.append(Item("assistant", result.output, result.output, remembered=alone))
         self._transcript(ctx).add(turn)
 
     def _bound(self, ctx: RunContext[Any]) -> BoundScope:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeVar
 
-from offprompt.errors import ConflictError, UsageError
+from offprompt.errors import ConflictError, OffpromptError, UsageError
 from offprompt.records import (
+    MAX_MEMORY_CHARS,
     Body,
     JournalEntry,
     Remembered,
@@ -23,6 +25,8 @@ from offprompt.service.accounting import digester
 from offprompt.service.offprompt import BoundScope, Offprompt
 
 T = TypeVar("T")
+
+log = logging.getLogger("offprompt")
 
 Kind = Literal["user", "assistant", "tool", "system"]
 
@@ -45,19 +49,22 @@ TRIES: Final = 16
 class Item:
     """One item of a framework's conversation.
 
-    value     as the framework gave it: JSON. text: what was said, for whoever reads the journal.
+    value       as the framework gave it: JSON. text: what was said, for whoever reads the journal.
+    remembered  whether the text may become a memory: not the answer to what memory showed.
     """
 
     kind: Kind
     value: Any
     text: str = ""
+    remembered: bool = True
 
 
 class Transcript:
     """The items of one conversation of a scope, oldest first; any process goes on with them.
 
     memory    an opened memory. bound: whose conversation. session_id: its id, which no session of Offprompt's own has.
-    capture   what the user and the model say becomes memories of the scope, as in a session: `all`, `user`, `off`.
+    capture   what the user and the model say becomes memories of the scope: `all`, `user`, `off`. Never what the model
+              says in a turn in which a tool answered: those may be the tool's words, or the memory's own.
     Redacted  before it is stored: what comes again has marks in place of card numbers and keys, see docs/turn.md.
     Lives     as a session's journal: `session_idle_s` after its last use it may be swept.
     Raises    UsageError for an id that is another conversation's; ConflictError if others were faster each time.
@@ -161,7 +168,12 @@ class Transcript:
             # Not what was said alone: the same words once more, after they were taken away, are another item.
             key = self._digest(f"{tail}\n{record.revision}\n{number}\n{canonical(value)}")
             text = self._redacted(item.text) if self._is_redacted(item.kind) else item.text
-            message = {"role": item.kind, "content": text, "item": value}
+            message = {
+                "role": item.kind,
+                "content": text,
+                "item": value,
+                **({} if item.remembered else {"quiet": True}),
+            }
             entries.append(JournalEntry(key, tail, turn, item.kind, record.used_at, message, text=text))
             tail = key
         return SessionChange(replace(record, tail=tail, turn=turn), tuple(entries)), entries
@@ -186,15 +198,31 @@ class Transcript:
         return self._keyed(text)
 
     def _remember(self, entries: Sequence[JournalEntry]) -> list[Remembered]:
+        """Remember what was said; what the memories do not take stays in the journal, and the log says so."""
         kinds = {"all": ("user", "assistant"), "user": ("user",), "off": ()}[self._capture]
-        return [
-            done
-            for entry in entries
-            if entry.kind in kinds and entry.text.strip()
-            for done in self._bound.remember(
-                {"role": entry.kind, "content": entry.text}, idempotency_key=f"transcript {entry.key}"
-            )
-        ]
+        done: list[Remembered] = []
+        said = [entry for entry in entries if entry.kind in kinds and entry.text.strip() and not self._is_quiet(entry)]
+        for entry in said:
+            turn = {"role": entry.kind, "content": entry.text[:MAX_MEMORY_CHARS]}
+            try:
+                done += self._bound.remember(turn, idempotency_key=f"transcript {entry.key}")
+            except OffpromptError as exc:
+                log.warning("an item of session %r was not remembered: %s", self._scope.session, exc)
+        return done
+
+    def _is_quiet(self, entry: JournalEntry) -> bool:
+        """Whether it is not to be remembered: it was marked, or a model says it in a turn in which a tool answered."""
+        if entry.message.get("quiet"):
+            return True
+        if entry.kind != "assistant":
+            return False
+        entries = {each.key: each for each in self._store.journal(self._scope)}
+        before = entries.get(entry.parent)
+        while before is not None and before.turn == entry.turn:
+            if before.kind == "tool":
+                return True
+            before = entries.get(before.parent)
+        return False
 
     def _forget(self, entries: Sequence[JournalEntry]) -> None:
         # Remembered once more under its key, each names the memory that it became.
