@@ -219,3 +219,13 @@ def test_an_edit_and_a_regeneration_are_branches(gateway: NewGateway, wire: Wire
     assert "Red." not in last
     assert "Green." not in last
     assert running.upstream.faults == []
+
+
+def test_the_same_words_on_another_wire_are_another_conversation(gateway: NewGateway) -> None:
+    replies = [reply for wire in WIRES for reply in script(wire, "Ulm.")]
+    running = gateway(*replies)
+    running.alice.write("home_city", "Ulm an der Donau")
+    for wire in WIRES:
+        with Client(running, wire) as client:
+            client.say("What is my home city?")
+    assert ["Ulm an der Donau" in flat(request) for request in running.upstream.requests] == [True] * 3

@@ -98,11 +98,13 @@ class Asked:
         return SHAPES[self.wire]
 
     def first_words(self) -> str:
-        """The system text and the first user message: what a conversation is known by that says no id."""
+        """Wire, system text and first user message: what a conversation is known by that says no id."""
         own = self.shape.gather(self.messages)
         system = [self.shape.text(each) for each in own if self.shape.kind(each) == "system"]
         said = "\n".join([self.system, *system, str(self.body.get("instructions") or "")])
-        return compact([hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest(), self.first_said()])
+        return compact(
+            [self.wire, hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest(), self.first_said()]
+        )
 
     def first_said(self) -> str:
         """The text of the first user message."""
