@@ -51,7 +51,7 @@ class Agent:
     """An agent of LangChain with its memory; `streamed` is what a reader of its stream got, message by message."""
 
     server: StrictServer
-    memory: offprompt.Offprompt
+    memory: Any
     graph: Any
     wire: Wire
     streamed: dict[str, str] = field(default_factory=dict[str, str])
@@ -95,7 +95,7 @@ def running(
     said: Sequence[str | Say | Said] | Callable[..., Any],
     tools: Sequence[Any] = (),
     *,
-    memory: offprompt.Offprompt | None = None,
+    memory: Any = None,
     model: dict[str, Any] | None = None,
     agent: dict[str, Any] | None = None,
     **options: Any,

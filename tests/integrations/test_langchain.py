@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +15,12 @@ from langchain_core.messages import AIMessage, ToolMessage
 
 import offprompt
 from offprompt.integrations.langchain import OffpromptMiddleware
+from offprompt.integrations.langchain.middleware import thread_of
 from offprompt.testing.strict_replies import Said, SaidCall
 from offprompt.testing.strict_server import Trouble
+from tests.gateway.client import script
 from tests.integrations.agents import HOWS, WIRES, How, config, running
+from tests.rest.running import running as serving
 from tests.service.talk import Wire, call, calls, flat
 
 REPORT = "Tides and berths: " + "the quay is dry at low water, " * 12 + "and so on."
@@ -233,3 +237,52 @@ def test_a_structured_answer_comes_beside_memory(wire: Wire) -> None:
         agent.memory.scope(user="alice").write("city", "Ulm")
         done = agent.graph.invoke({"messages": [("user", "Where do I live?")]}, config())
         assert done["structured_response"] == Place(city="Ulm")
+
+
+def test_a_body_in_an_argument_is_no_secret() -> None:
+    desk = Desk()
+
+    def says(**request: Any) -> Any:
+        results = sum(message["role"] == "tool" for message in request["messages"])
+        if results == 1:
+            (handle,) = set(re.findall(r"\[\[mem:@\w+\]\]", flat(request)))
+            return script("openai", call("send", "c2", to="Ada", body=handle))[0]
+        return script("openai", "Sent." if results else call("table", "c1"))[0]
+
+    with running("openai", says, [desk.table, desk.send], policy="stub_at_once") as agent:
+        assert agent.ask("Send the table to Ada.") == "Sent."
+        assert desk.sent == [("Ada", LONG)]
+        assert agent.messages()[3].tool_calls[0]["args"] == {"to": "Ada", "body": LONG}
+
+
+@pytest.mark.parametrize("how", ["invoke", "astream"])
+def test_a_server_keeps_the_memory(how: How) -> None:
+    said = [call("mem_read", "m1", slot="city"), calls(call("send", "c1", to="Ada", body="[[mem:city]]")), "Sent."]
+    desk = Desk()
+    with serving() as server, offprompt.Client(server.url) as client:
+        client.scope(user="alice").write("city", "Ulm am Donauufer bei Neu-Ulm", policy="by_handle")
+        with running("openai", said, [desk.send], memory=client) as agent:
+            assert agent.ask("Send my city to Ada.", how) == "Sent."
+            assert desk.sent == [("Ada", "Ulm am Donauufer bei Neu-Ulm")]
+            assert [each.type for each in agent.messages()] == ["human", "ai", "tool", "ai"]
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_an_agent_goes_on_without_its_server(how: How, caplog: pytest.LogCaptureFixture) -> None:
+    desk = Desk()
+    with (
+        offprompt.Client("http://127.0.0.1:9", timeout_s=0.5) as client,
+        running("openai", [call("send", "c1", to="Ada", body="x"), "Sent."], [desk.send], memory=client) as agent,
+    ):
+        assert agent.ask("Send x to Ada.", how) == "Sent."
+        assert desk.sent == [("Ada", "x")]
+        assert "without memory" in caplog.text
+        assert "mem_" not in flat(agent.requests[0])
+
+
+def test_the_session_is_the_threads_and_a_subgraph_has_its_own() -> None:
+    root, nested = (
+        {"thread_id": "t1", "checkpoint_ns": "model:1"},
+        {"thread_id": "t1", "checkpoint_ns": "help:1|model:2"},
+    )
+    assert [thread_of(root), thread_of(nested), thread_of({"thread_id": 7})] == ["t1", "t1/help", "7"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from threading import Lock
 from typing import Any, Final, Self
 from weakref import WeakValueDictionary
@@ -20,12 +18,11 @@ from offprompt.integrations.langchain.messages import arguments_of, to_wire
 from offprompt.integrations.langchain.model import RememberingModel
 from offprompt.integrations.langchain.replies import SECRETS
 from offprompt.records import Reply, as_dict
-from offprompt.service.agent_stream import in_thread
+from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.offprompt import Offprompt
 from offprompt.wire.handles import find_handles
 from offprompt.wire.profiles import SHAPES
 
-LOG: Final = logging.getLogger("offprompt")
 MAX_SECRET_CALLS: Final = 1024
 """Calls with secrets in their arguments that a process holds until they are run."""
 
@@ -56,18 +53,16 @@ class OffpromptMiddleware(AgentMiddleware[Any, Any, Any]):
         if unknown := sorted(options.keys() - set(OPTIONS)):
             raise UsageError(f"{unknown[0]}={options[unknown[0]]!r} is no option; there are: {', '.join(OPTIONS)}")
         self._memory, self._agent, self._options = memory, agent, options
-        self._locks: WeakValueDictionary[tuple[Any, str], _Conversation] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[tuple[str | None, str], _Conversation] = WeakValueDictionary()
         self._secrets: OrderedDict[str, str] = OrderedDict()
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """The request with its model remembering; without memory where the store fails."""
-        model = self._remembering(request)
-        return handler(request if model is None else request.override(model=model))
+        """The request with its model remembering."""
+        return handler(request.override(model=self._remembering(request)))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """See `wrap_model_call`."""
-        model = await in_thread(self._remembering, request)
-        return await handler(request if model is None else request.override(model=model))
+        return await handler(request.override(model=self._remembering(request)))
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """The call with its secrets filled in."""
@@ -79,31 +74,29 @@ class OffpromptMiddleware(AgentMiddleware[Any, Any, Any]):
         filled = self._filled(request)
         return filled if isinstance(filled, ToolMessage) else await handler(filled)
 
-    def _remembering(self, request: Any) -> RememberingModel | None:
-        """The request's model with its session around it; None where the store fails and that is to be borne."""
+    def _remembering(self, request: Any) -> RememberingModel:
+        """The request's model with its session around it; nothing is asked of the store yet."""
         inner = request.model
         if getattr(inner, "use_previous_response_id", False):
             raise UsageError("use_previous_response_id has the provider hold the conversation; leave it out")
         configurable = as_dict(ensure_config().get("configurable")) or {}
-        thread = thread_of(configurable)
-        user = user_of(request.runtime, configurable)
-        try:
-            scope = self._scope(user)
-        except BackendError as exc:
-            LOG.warning("a request of thread %r goes without memory: %s", thread, exc)
-            return None
+        thread, user = thread_of(configurable), user_of(request.runtime, configurable)
         name = str(getattr(inner, "model_name", None) or getattr(inner, "model", None) or "")
         known = as_dict(getattr(inner, "profile", None)) or {}
         options = {"context_tokens": known.get("max_input_tokens"), **self._options, "model": name, "wire": "openai"}
 
         def opened(tools: Sequence[Mapping[str, Any]]) -> Any:
-            return scope.session(thread, tools=[dict(each) for each in tools] or None, **options)
+            return self._scope(user).session(thread, tools=[dict(each) for each in tools] or None, **options)
+
+        def told(raw: AIMessage, reply: Reply) -> Mapping[str, str]:
+            return self._told(lambda: self._scope(user).narrow(session=thread), raw, reply)
 
         return RememberingModel(
             inner=inner,
             open=opened,
-            told=partial(self._told, scope),
-            lock=self._locks.setdefault((scope.scope, thread), _Conversation()),
+            told=told,
+            lock=self._locks.setdefault((user, thread), _Conversation()),
+            passes=isinstance(self._memory, Client) or self._memory.parts.settings.on_trouble == "pass",
             model_name=name,
             profile=inner.profile,
             disable_streaming=inner.disable_streaming,
@@ -113,17 +106,13 @@ class OffpromptMiddleware(AgentMiddleware[Any, Any, Any]):
         scope = self._memory.scope() if user is None else self._memory.scope(user=user)
         return scope.narrow(agent=self._agent)
 
-    def _told(self, scope: Any, raw: AIMessage, reply: Reply) -> dict[str, str]:
+    def _told(self, scope: Callable[[], Any], raw: AIMessage, reply: Reply) -> dict[str, str]:
         """The arguments as the state holds them, where a secret stands in those that the tool gets."""
         given = {call.call_id: call.arguments for call in SHAPES["openai"].calls(to_wire(raw))}
         told: dict[str, str] = {}
         for call in reply.tool_calls:
             arguments = given.get(call.call_id, call.arguments)
-            if arguments == call.arguments:
-                continue
-            names = {found.name for found in find_handles(arguments)}
-            slots = [slot for name in names if (slot := scope.slots.get(name, touch=False)) is not None]
-            if any(slot.policy == "never" for slot in slots):
+            if arguments != call.arguments and _holds_secret(scope, arguments):
                 told[call.call_id] = arguments
                 self._secrets[call.call_id] = call.arguments
         while len(self._secrets) > MAX_SECRET_CALLS:
@@ -161,6 +150,17 @@ class _Conversation:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+def _holds_secret(scope: Callable[[], Any], arguments: str) -> bool:
+    """Whether a handle in the arguments is a secret's; where the store fails it may be."""
+    names = {found.name for found in find_handles(arguments)}
+    slots = [name for name in names if not name.startswith(("@", RESERVED_PREFIX))]
+    try:
+        known = [scope().slots.get(name, touch=False) for name in slots]
+    except BackendError:
+        return True
+    return any(slot is None or slot.policy == "never" for slot in known)
 
 
 def thread_of(configurable: Mapping[str, Any]) -> str:

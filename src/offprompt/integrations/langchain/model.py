@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, cast
@@ -15,14 +16,16 @@ from langchain_core.runnables import Runnable, RunnableBinding
 from langchain_core.runnables.config import RunnableConfig
 from pydantic import ConfigDict, Field
 
+from offprompt.errors import BackendError
 from offprompt.integrations.langchain.messages import blocks_of, calls_of, from_wire, text_of, to_wire, with_text
-from offprompt.integrations.langchain.replies import ChunkReader, Told, as_reply, with_secrets
+from offprompt.integrations.langchain.replies import ChunkReader, Told, as_chunk, as_reply, with_secrets
 from offprompt.integrations.langchain.tools import as_tool, strict_tool
 from offprompt.records import MEMORY_ACTIONS, Message, Reply
 from offprompt.service.agent_stream import in_thread
 from offprompt.wire.openai import BETWEEN
 from offprompt.wire.profiles import SHAPES
 
+LOG: Final = logging.getLogger("offprompt")
 SHAPE: Final = SHAPES["openai"]
 QUIET: Final = RunnableConfig(callbacks=[], tags=["nostream"])
 """The calls inside are no runs of their own: callbacks and streams see what the application gets."""
@@ -35,6 +38,7 @@ class RememberingModel(BaseChatModel):
     """What `OffpromptMiddleware` puts in place of a request's model; used for one request.
 
     inner    the application's model. open: see `Opened`. told: see `Told`. lock: one request of a conversation at once.
+    passes   where the store fails the request goes as it came, without memory; else its BackendError is raised.
     Usage    of all calls of the model that the answer took, added up; the other metadata are the last one's.
     """
 
@@ -44,6 +48,7 @@ class RememberingModel(BaseChatModel):
     open: Opened
     told: Told
     lock: Any
+    passes: bool = True
     tools: tuple[Any, ...] = ()
     bound: dict[str, Any] = Field(default_factory=dict[str, Any])
     cache: Any = False
@@ -139,9 +144,16 @@ class RememberingModel(BaseChatModel):
             self.lock.release()
 
     def _talk(self, messages: list[BaseMessage], stop: list[str] | None, kwargs: Mapping[str, Any]) -> Talk:
-        session = self.open([as_tool(each) for each in self.tools])
+        tools = [as_tool(each) for each in self.tools]
         options = {key: value for key, value in kwargs.items() if key != "stream"}
-        return Talk(session, [to_wire(each) for each in messages], self.told, {**options, "stop": stop})
+        talk = Talk(messages, self.told, {**options, "stop": stop})
+        try:
+            talk.open(self.open(tools))
+        except BackendError as exc:
+            if not self.passes:
+                raise
+            LOG.warning("a request of an agent goes without memory: %s", exc)
+        return talk
 
     def _bound(self, talk: Talk) -> tuple[Runnable[Any, AIMessage], dict[str, Any]]:
         """The model with the application's tools and those of the memory, and the options of a call of it."""
@@ -158,32 +170,49 @@ class Talk:
     """All that the model is asked until the application is next.
 
     given    the conversation. options: of each call of the model.
+    session  None until it is open: what is asked then goes as it was given, and is not recorded.
     """
 
-    def __init__(self, session: Any, given: list[Message], told: Told, options: dict[str, Any]) -> None:
-        self._session, self._given, self._told, self.options = session, given, told, options
+    def __init__(self, given: list[BaseMessage], told: Told, options: dict[str, Any]) -> None:
+        self._given, self._told, self.options = given, told, options
+        self._wire = [to_wire(each) for each in given]
+        self._request: Mapping[str, Any] = {}
         self._raw: list[AIMessage] = []
         self._reply: Reply | None = None
-        self.ours: list[Mapping[str, Any]] = []
+        self.session: Any = None
         self.reader: ChunkReader | None = None
+
+    def open(self, session: Any) -> None:
+        """Prepare the first request in that session.
+
+        Raises   BackendError where the store fails.
+        """
+        self._request = session.prepare(self._wire)
+        self.session = session
+
+    @property
+    def ours(self) -> list[Mapping[str, Any]]:
+        """The memory's tools, among those of the request."""
+        return [each for each in self._request.get("tools", ()) if each["function"]["name"] in MEMORY_ACTIONS]
 
     def next(self) -> list[BaseMessage] | None:
         """What the model is to be sent, None once the application is next."""
         if self._reply is not None and self._reply.done:
             return None
-        more = () if self._reply is None else self._reply.messages
-        request = self._session.prepare([*self._given, *more])
-        self.ours = [each for each in request.get("tools", ()) if each["function"]["name"] in MEMORY_ACTIONS]
-        return [from_wire(each) for each in request["messages"]]
+        if self.session is None:
+            return self._given
+        if self._reply is not None:
+            self._request = self.session.prepare([*self._wire, *self._reply.messages])
+        return [from_wire(each) for each in self._request["messages"]]
 
     def take(self, raw: AIMessage) -> None:
         """The model's reply."""
         self._raw.append(raw)
-        self._reply = self._session.absorb(as_reply(raw))
+        self._reply = self.session.absorb(as_reply(raw)) if self.session is not None else Reply(done=True, text="")
 
     def read(self) -> ChunkReader:
         """What the chunks of the model's next reply are fed to."""
-        self.reader = ChunkReader(self._session.stream_reader(), self._told, self.reader)
+        self.reader = ChunkReader(self.session.stream_reader(), self._told, self.reader)
         return self.reader
 
     def over(self, reader: ChunkReader) -> None:
@@ -193,6 +222,8 @@ class Talk:
     def result(self) -> ChatResult:
         """What the application gets: all that was said since it asked, handles resolved, without calls of memory."""
         reply, last = cast("Reply", self._reply), self._raw[-1]
+        if self.session is None:
+            return ChatResult(generations=[ChatGeneration(message=last)])
         own = {call.call_id for call in reply.tool_calls}
         said = [each for each in reply.messages if SHAPE.kind(each) == "assistant"][-len(self._raw) :]
         if said:
@@ -228,6 +259,11 @@ def _content(raw: Sequence[AIMessage], said: Sequence[Message]) -> list[dict[str
 
 def _streamed(chunks: Iterator[AIMessage], talk: Talk) -> Iterator[AIMessageChunk]:
     """One reply's chunks, as they go on; a stream that fails is absorbed as far as it came."""
+    if talk.session is None:
+        for chunk in chunks:
+            yield as_chunk(chunk)
+        talk.take(AIMessage(""))
+        return
     reader = talk.read()
     try:
         for chunk in chunks:
@@ -244,6 +280,11 @@ def _streamed(chunks: Iterator[AIMessage], talk: Talk) -> Iterator[AIMessageChun
 
 async def _astreamed(chunks: AsyncIterator[AIMessage], talk: Talk) -> AsyncGenerator[AIMessageChunk]:
     """See `_streamed`."""
+    if talk.session is None:
+        async for chunk in chunks:
+            yield as_chunk(chunk)
+        talk.take(AIMessage(""))
+        return
     reader = await in_thread(talk.read)
     try:
         async for chunk in chunks:

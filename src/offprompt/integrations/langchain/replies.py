@@ -87,7 +87,7 @@ class ChunkReader:
 
     def feed(self, message: AIMessage) -> list[AIMessageChunk]:
         """The next chunk, or a whole message of a model that does not stream; what goes on of it."""
-        chunk = message if isinstance(message, AIMessageChunk) else _as_chunk(message)
+        chunk = as_chunk(message)
         self._chunks.append(chunk)
         out = [] if (beside := self._beside(chunk)) is None else [beside]
         delta: dict[str, Any] = {}
@@ -186,7 +186,10 @@ class ChunkReader:
         return {**block, "index": f"{index}_{self._first_call}"} if index and self._before is not None else block
 
 
-def _as_chunk(message: AIMessage) -> AIMessageChunk:
+def as_chunk(message: AIMessage) -> AIMessageChunk:
+    """The message itself if it is a piece of a streamed one, else as the only piece."""
+    if isinstance(message, AIMessageChunk):
+        return message
     wire: Message = to_wire(message)
     calls = [
         {
