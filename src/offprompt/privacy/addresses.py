@@ -8,8 +8,9 @@ from typing import Final
 
 from offprompt.records.redaction import Span
 
-# A place's name has none of these characters: they are the words before it ("我住在…", "寄到…").
-_NAME: Final = r"[^\W0-9A-Za-z_我你您他她它们的在是到从去了位住寄送给把请往搬家址叫说和与及或就]"
+# A place's name has none of these characters: they are the words before it ("我住在…", "寄到…"), or end a name, so that
+# there is one way to read a run of names.
+_NAME: Final = r"[^\W0-9A-Za-z_我你您他她它们的在是到从去了位住寄送给把请往搬家址叫说和与及或就省市区县旗镇乡路街号]"
 _NUMBER: Final = r"(?:[0-9]{1,5}|[一二三四五六七八九十百零〇]{1,6})"
 _PLACE: Final = (
     rf"(?:{_NAME}{{2,7}}?(?:省|自治区|特别行政区))?(?:{_NAME}{{2,8}}?(?:市|自治州|地区|盟))?"
@@ -17,7 +18,8 @@ _PLACE: Final = (
 )
 _DETAIL: Final = (
     rf"(?:[ ]?(?:{_NAME}{{1,10}}?(?:小区|花园|公寓|大厦|家园|苑|广场|新村|城|府|里|园))?[ ]?"
-    rf"(?:{_NUMBER}|[A-Za-z])[ -]?(?:号楼|号院|号|弄|栋|幢|座|楼|单元|层|室|户|组|院)(?:[0-9]{{1,5}}(?![0-9]))?)"
+    rf"(?:{_NUMBER}|[A-Za-z])[ -]?(?:号楼|号院|号|弄|栋|幢|座|楼|单元|层|室|户|组|院)"
+    r"(?:[0-9]{1,5}(?![0-9-]|[号弄栋幢座楼单层室户组院]))?)"
 )
 _STREET_ZH: Final = (
     rf"{_NAME}{{1,9}}?(?:大街|大道|胡同|公路|路|街|道|巷|弄|村|里)[东西南北中]?"

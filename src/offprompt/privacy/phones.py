@@ -21,8 +21,9 @@ _LABEL: Final = re.compile(
     r"[^0-9\n]{0,16}$",
     re.IGNORECASE,
 )
-_BARE_CHINESE: Final = re.compile(r"1[3-9][0-9]{9}|0[1-9][0-9]{8,10}", re.ASCII)
+_CHINESE: Final = re.compile(r"(?:(?:00)?86[ -]?)?[(]?(?:1[3-9][0-9]|0[1-9][0-9])[0-9 ()-]{7,}", re.ASCII)
 _BEFORE: Final = 28
+MOST_GROUPS: Final = 8
 
 
 class PhoneFinder:
@@ -61,6 +62,8 @@ class PhoneFinder:
 
     def _in_run(self, text: str, start: int, end: int) -> Iterator[Span]:
         run = text[start:end]
+        if len(re.findall(r"[0-9]+", run)) > MOST_GROUPS:
+            return
         labelled = _LABEL.search(text[max(0, start - _BEFORE) : start]) is not None
         for region in self._regions:
             loose = region == "CN" or labelled
@@ -81,9 +84,8 @@ class PhoneFinder:
     @staticmethod
     def _is_set_as_one(raw: str, region: str, *, labelled: bool) -> bool:
         """Whether it is written as phone numbers are: with `+`, in groups, said to be one, or as Chinese ones are."""
-        digits = re.sub(r"[^0-9]", "", raw)
-        if raw.startswith("+") or labelled:
+        if raw.startswith("+"):
             return True
         if region == "CN":
-            return _BARE_CHINESE.fullmatch(digits) is not None and not set(raw) & set("./")
-        return raw != digits
+            return _CHINESE.fullmatch(raw) is not None
+        return labelled or not raw.isdigit()

@@ -97,7 +97,7 @@ def wilson(right: int, total: int) -> tuple[float, float]:
     share, squared = right / total, _Z * _Z
     middle = (share + squared / (2 * total)) / (1 + squared / total)
     width = _Z / (1 + squared / total) * math.sqrt(share * (1 - share) / total + squared / (4 * total * total))
-    return max(0.0, middle - width), min(1.0, middle + width)
+    return max(0.0, middle - width), min(1.0, middle + width) if right < total else 1.0
 
 
 def half(texts: Sequence[Labelled], part: Literal["tune", "report"]) -> list[Labelled]:
