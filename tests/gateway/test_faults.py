@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import json
+from typing import Any
 
 import openai
 import pytest
 
 from offprompt.records import Identity, canonical
+from offprompt.testing.clock import MovedClock
+from offprompt.testing.upstream import Upstream
 from tests.gateway.client import Client, script, text_of
-from tests.gateway.conftest import ALSO_THINKING, NewGateway
+from tests.gateway.conftest import ALSO_THINKING, NewGateway, before
 from tests.service.talk import WIRES, Wire, call, calls, flat, messages_of, tool
 
 ORDER = "ORD-2291-KX-7-upper-deck-window"
@@ -57,8 +60,8 @@ def test_handles_are_names_and_not_numbered_anew(gateway: NewGateway, wire: Wire
             running.alice.write(f"more_{len(client.messages)}", "something long enough to be a handle " * 3)
     heads = {canonical([request.get("system"), request.get("tools")]) for request in running.upstream.requests}
     assert len(heads) == 1
-    for before, now in zip(running.upstream.requests, running.upstream.requests[1:], strict=False):
-        assert messages_of(now)[: len(messages_of(before))] == messages_of(before)
+    for one, now in zip(running.upstream.requests, running.upstream.requests[1:], strict=False):
+        assert messages_of(now)[: len(messages_of(one))] == messages_of(one)
 
 
 def test_what_one_tenant_stores_no_other_ones_handle_reaches(gateway: NewGateway, wire: Wire, streams: bool) -> None:
@@ -78,22 +81,51 @@ def test_the_clients_messages_are_its_own(gateway: NewGateway, wire: Wire, strea
     running = gateway(*script(wire, call("mem_write", slot="city", value="Ulm"), "Noted.", "Ulm."))
     with Client(running, wire, streams=streams) as client:
         client.say("I live in Ulm")
-        before = copy.deepcopy(client.messages)
+        held = copy.deepcopy(client.messages)
         client.say("Where?")
-        assert client.messages[: len(before)] == before
+        assert client.messages[: len(held)] == held
         assert "mem_" not in json.dumps(client.messages)
 
 
-def test_no_clock_stands_in_the_head(gateway: NewGateway, wire: Wire) -> None:
+def test_no_clock_stands_in_the_head(wire: Wire) -> None:
     texts: list[str] = []
-    for _ in range(2):
-        running = gateway(*script(wire, "Hello."))
-        running.alice.write("city", "Ulm")
-        with Client(running, wire) as client:
+    for days in (0, 40):
+        clock = MovedClock(1_800_000_000.0 + days * 86_400)
+        with (
+            before(Upstream(script(wire, "Hello.", "Bye.")), settings={"clock": clock}) as running,
+            Client(running, wire) as client,
+        ):
+            running.alice.write("city", "Ulm")
             client.say("Hello")
-        request = running.upstream.requests[0]
-        texts.append(canonical([request.get("system"), request.get("tools"), messages_of(request)]))
-    assert texts[0] == texts[1]
+            clock.move(86_400 + 3_661)
+            client.say("Bye")
+        sent = [[each.get("system"), each.get("tools"), messages_of(each)[:2]] for each in running.upstream.requests]
+        texts += map(canonical, sent)
+    assert texts[0] == texts[2]
+    assert texts[1] == texts[3]
+    heads = [canonical([request.get("system"), request.get("tools")]) for request in running.upstream.requests]
+    assert heads[0] == heads[1]
+
+
+def test_pairs_of_calls_and_results_stay_together_where_history_is_cut(wire: Wire, streams: bool) -> None:
+    said: list[Any] = []
+    for at in range(12):
+        both = calls(call("mem_read", f"m{at}", slot="city"), call("look", f"c{at}", text="a"))
+        said += [both, f"Seen {at}."]
+    with (
+        before(Upstream(script(wire, *said)), settings={"context_tokens": 4000}) as running,
+        Client(running, wire, streams=streams, model="small", tools=[tool("look", wire)]) as client,
+    ):
+        running.alice.write("city", "Ulm")
+        for at in range(12):
+            client.say(f"Chapter {at}: " + "and then they went on to the next town; " * 20)
+            client.answer((f"c{at}", f"the town of chapter {at} is small " * 8))
+    assert running.upstream.faults == []
+    last = canonical(messages_of(running.upstream.requests[-1]))
+    left = [at for at in range(12) if f'"c{at}"' in last]
+    assert 0 < len(left) < 12, "something left, and not all"
+    for at in left:
+        assert last.count(f'"c{at}"') == last.count(f'"m{at}"') == 2, "a call stands with its result"
 
 
 def test_the_memory_block_is_the_same_in_all_calls_of_a_turn(gateway: NewGateway, wire: Wire) -> None:
