@@ -10,6 +10,7 @@ from offprompt.records import as_dict, as_list
 from offprompt.wire._chat_chunks import CallList
 from offprompt.wire._filters import Filters, TextStage, like
 from offprompt.wire.argument_stream import ArgumentStream
+from offprompt.wire.one_answer import joined_logprobs
 
 FOR_CALLS: Final = ("tool_calls", "function_call")
 
@@ -25,11 +26,26 @@ class _Call:
 
 @dataclass(slots=True)
 class _Choice:
+    """One choice under way.
+
+    chances   log probabilities of text that is held back. is_old: it calls a function as before there were tools.
+    """
+
     text: TextStage
     calls: CallList = field(default_factory=CallList)
     states: list[_Call] = field(default_factory=list[_Call])
     shown: int = 0
     over: bool = False
+    chances: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+    is_old: bool = False
+
+    def passed(self, chances: object = None) -> dict[str, Any]:
+        """Log probabilities for text that is passed on: those of what was held before it, and its own."""
+        own = as_dict(chances)
+        if not self.chances:
+            return {}
+        held, self.chances = self.chances, []
+        return {"logprobs": joined_logprobs([*held, *([] if own is None else [own])])}
 
 
 class ChatFilter:
@@ -57,7 +73,10 @@ class ChatFilter:
             changed, extra = self._choice(choice, given)
             same = same and changed is not None and changed == given and not extra
             kept += [] if changed is None else [changed]
-            before += [{"index": at, "delta": delta, "finish_reason": None} for delta in extra]
+            before += [
+                {"index": at, "delta": delta, "finish_reason": None, **(choice.passed() if "content" in delta else {})}
+                for delta in extra
+            ]
         if same:
             return [chunk]
         out = [like(chunk, {**_head(data), "choices": [each]}) for each in before]
@@ -73,12 +92,19 @@ class ChatFilter:
         if isinstance(content, str) and content:
             delta["content"] = choice.text.feed(content)
             gone = not delta["content"]
+            chances = as_dict(given.get("logprobs"))
+            if gone and chances is not None:
+                choice.chances.append(chances)
+                given = {**given, "logprobs": None}
+            elif not gone:
+                given = {**given, **choice.passed(chances)}
         calls = as_list(delta.pop("tool_calls", None))
         if calls is not None:
             fragments = [piece for each in calls if (piece := self._fragment(choice, as_dict(each) or {})) is not None]
             gone = gone or not fragments
             if fragments:
                 delta["tool_calls"] = fragments
+        choice.is_old = choice.is_old or bool(delta.get("function_call"))
         finish = given.get("finish_reason")
         extra = self._end(choice) if finish is not None else []
         if extra:
@@ -89,7 +115,7 @@ class ChatFilter:
             if not delta:
                 return None, extra
         changed = {**given, "delta": delta}
-        if finish in FOR_CALLS and not choice.shown:
+        if finish in FOR_CALLS and not choice.shown and not choice.is_old:
             changed["finish_reason"] = "stop"
         return changed, extra
 
@@ -147,7 +173,7 @@ class ChatFilter:
             choice.over = True
             if rest and self._last is not None:
                 chunk, data = self._last
-                item = {"index": index, "delta": {"content": rest}, "finish_reason": None}
+                item = {"index": index, "delta": {"content": rest}, "finish_reason": None, **choice.passed()}
                 out.append(like(chunk, {**_head(data), "choices": [item]}))
         return out
 

@@ -70,13 +70,13 @@ def _choices(replies: Sequence[Mapping[str, Any]], told: Message, *, has_calls: 
             message[key] = "".join(text for text in thought if isinstance(text, str))
     choice["message"] = message
     if len(firsts) > 1 and choice.get("logprobs") and not last_text:
-        choice["logprobs"] = _joined([as_dict(each.get("logprobs")) or {} for each in firsts])
+        choice["logprobs"] = joined_logprobs([as_dict(each.get("logprobs")) or {} for each in firsts])
     if choice.get("finish_reason") in ("tool_calls", "function_call") and not has_calls:
         choice["finish_reason"] = "stop"
     return [choice, *(as_list(replies[-1].get("choices")) or [])[1:]]
 
 
-def _joined(counts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def joined_logprobs(counts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Log probabilities of several replies, one behind the other."""
     keys = dict.fromkeys(key for each in counts for key in each)
     lists = {key: [item for each in counts for item in as_list(each.get(key)) or []] for key in keys}
