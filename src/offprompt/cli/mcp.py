@@ -49,7 +49,7 @@ def mcp(
     """
     trust: Trust = "tool" if untrusted else "user"
     if print_config is not None:
-        text = snippet(print_config, _command(), _arguments(call, untrusted=untrusted))
+        text = snippet(print_config, own_command(), mcp_words(call, untrusted=untrusted))
         call.put({"host": print_config, "where": WHERE[print_config], "text": text}, text)
         return
     if over_http:
@@ -126,17 +126,22 @@ def _say_where(call: Call, url: str, token: str) -> None:
     call.put(document, "\n".join(lines))
 
 
-def _arguments(call: Call, *, untrusted: bool) -> list[str]:
-    """The command's arguments as this call has them; a host starts it in a folder of its own."""
+def mcp_words(call: Call, *, untrusted: bool = False) -> list[str]:
+    """The arguments of the command with which a host starts the server that this call describes."""
+    return ["mcp", *own_words(call), *["--untrusted"] * untrusted]
+
+
+def own_words(call: Call) -> list[str]:
+    """The options of this call that say which memory; a host starts programs in a folder of its own."""
     own = call.options
     url = own.url if own.url is None or ":" in own.url or " " in own.url else str(Path(own.url).absolute())
     config = None if own.config is None else str(Path(own.config).absolute())
     given = {"url": url, "config": config, "app": own.app, "user": own.user, "agent": own.agent, "session": own.session}
-    words = ["mcp", *(word for name, value in given.items() if value is not None for word in (f"--{name}", value))]
-    return words + ["--shared"] * own.shared + ["--untrusted"] * untrusted
+    words = [word for name, value in given.items() if value is not None for word in (f"--{name}", value)]
+    return words + ["--shared"] * own.shared
 
 
-def _command() -> str:
+def own_command() -> str:
     """The program with its folder, since hosts look elsewhere; `offprompt` where it is not beside its Python."""
     beside = Path(sys.executable).with_name("offprompt")
     return str(beside) if beside.exists() else "offprompt"

@@ -22,6 +22,7 @@ from offprompt.cli import (
     demo,
     erasing,
     gateway,
+    init,
     keys,
     lists,
     mcp,
@@ -105,6 +106,7 @@ for family in (
     keys,
     bench,
     mcp,
+    init,
 ):
     family.mount(app)
 
