@@ -20,7 +20,7 @@ WHO_WRITES = {"actor", "writer", "trust"}
 
 OWN = {
     "Slots": {"missing", "write_as"},
-    "Session": {"prepared_again", "preview"},
+    "Session": {"prepared_again", "preview", "bounded", "follow"},
     "BoundScope": {"async_session"},
     "Offprompt": {"bound", "restore", "verify_erased"},
 }

@@ -71,8 +71,9 @@ def test_a_fact_is_corrected_pinned_and_forgotten_by_its_name(scope: BoundScope)
         scope.correct("m_01m8qfr953qkm45zyzeb42xaah", "x")
 
 
-def test_a_business_system_puts_its_facts(scope: BoundScope) -> None:
+def test_a_business_system_puts_its_facts(scope: BoundScope, clock: MovedClock) -> None:
     scope.upsert_fact("user", "plan", "pro")
+    clock.move(1)
     done = scope.upsert_fact("user", "plan", "free", text="The user has the free plan since June.")
     assert len(done.replaced) == 1
     assert [one.text for one in scope.known() if "plan" in one.text] == ["The user has the free plan since June."]

@@ -46,6 +46,8 @@ CHINESE: Final = {
     "no longer held": "已解除保全",
     "reason": "原因",
     "since": "起始时间",
+    "pinned": "置顶",
+    "replaces": "取代",
     "nothing is left in what was looked at": "所查之处均无残留",
     "something is LEFT": "仍有残留",
     "would change": "将会更改",

@@ -46,11 +46,33 @@ MAX_PAGE: Final = 1000
 MEMORIES: Final = ("v1", "memories")
 
 
+def fact_of(
+    headers: Mapping[str, str],
+    subject: str,
+    attribute: str,
+    value: str,
+    *,
+    text: str | None = None,
+    event_at: Any = None,
+) -> Asking[Remembered]:
+    """Asks to store a fact of a business system."""
+    body: dict[str, Any] = {"subject": subject, "attribute": attribute, "value": value, "text": text}
+    body["event_at"] = moment("event_at", event_at)
+    return record_of((yield Request("PUT", path_of("v1", "facts"), body=body, headers=headers)), Remembered)
+
+
 class MemoryCalls(TransferCalls):
     """The calls of both faces; as those of `offprompt.service.memories.Memories`, with the same results and errors."""
 
     def __init__(self, transport: Any, headers: Mapping[str, str]) -> None:
         self._transport, self._headers = transport, headers
+
+    @asked
+    def upsert_fact(
+        self, subject: str, attribute: str, value: str, *, text: str | None = None, event_at: Any = None
+    ) -> Asking[Remembered]:
+        """Store that `attribute` of `subject` is `value`, in place of what was known of it: from business systems."""
+        return (yield from fact_of(self._headers, subject, attribute, value, text=text, event_at=event_at))
 
     @asked
     def remember(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NoReturn
 
-from offprompt.client._answers import records_of
+from offprompt.client._answers import record_of, records_of
 from offprompt.client._requests import Asking, Async, AsyncSending, Request, Sending, Sync, asked, id_headers, path_of
-from offprompt.client.memories import AsyncMemories, Memories
+from offprompt.client.memories import AsyncMemories, Memories, fact_of
 from offprompt.client.sessions import AsyncSession, Session
 from offprompt.client.slots import AsyncSlots, Slots
 from offprompt.errors import NotFoundError, ScopeError, UnsupportedError, UsageError
-from offprompt.records import Event, Recalled, Remembered, Scope
+from offprompt.records import Event, Known, Recalled, Remembered, Scope
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.records.values import check_unversioned, checked_count, checked_tools
 from offprompt.wire.options import Capture, Derive, HistoryPolicy, Mode, SessionOptions
@@ -43,6 +43,29 @@ class ScopeCalls:
                 break
             after = page[-1].seq
         return found
+
+    @asked
+    def known(self, *, limit: int = 100) -> Asking[list[Known]]:
+        """What is known of whom the scope is of, in words that they can read; by its names `correct`, `pin`."""
+        answer = yield Request("GET", path_of("v1", "known"), query={"limit": limit}, headers=self._headers)
+        return records_of(answer["known"], Known)
+
+    @asked
+    def correct(self, name: str, text: str) -> Asking[Known]:
+        """Put another text in place of what `known` lists under a name."""
+        path = path_of("v1", "known", name)
+        return record_of((yield Request("PUT", path, body={"text": text}, headers=self._headers)), Known)
+
+    @asked
+    def pin(self, name: str, *, pinned: bool = True) -> Asking[Known]:
+        """Keep a fact that `known` lists for ever, and first in the list; `pinned=False`: no longer."""
+        path = path_of("v1", "known", name, "pin")
+        return record_of((yield Request("POST", path, body={"pinned": pinned}, headers=self._headers)), Known)
+
+    @asked
+    def upsert_fact(self, subject: str, attribute: str, value: str, **options: Any) -> Asking[Remembered]:
+        """Store what a business system knows: `attribute` of `subject` is `value`; see `Memories.upsert_fact`."""
+        return (yield from fact_of(self._headers, subject, attribute, value, **options))
 
     @asked
     def clear(self) -> Asking[dict[str, int]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -22,8 +21,6 @@ from offprompt.service.spooling import Spooled
 
 MESSAGE: Final = "message"
 """The member of a memory's metadata that names the session's message it was made of: its handle is `@` and that."""
-
-_upserts: Final = itertools.count()
 
 COVERING: Final = 0.6
 """A derived fact whose quote is this part of a given text says what the text says: it is not stored beside it."""
@@ -124,8 +121,7 @@ class Rememberer:
         Raises   LimitError, UsageError, ConflictError; then nothing is stored.
         """
         kept = self._kit.sealed(fact.text, self.scope)
-        # Of two at one time the later call counts.
-        memory = self._memory(kept.text, Said(kept.text, order=next(_upserts)), marks, self._kit.clock.now())
+        memory = self._memory(kept.text, Said(kept.text), marks, self._kit.clock.now())
         draft = _Draft(replace(memory, **_topic(fact, memory)), None, fact, kept.taken)
         if self._kit.slots.quotas is not None:
             size = len(kept.text.encode("utf-8", "replace"))
