@@ -209,3 +209,21 @@ def test_a_search_that_the_turns_budget_bears_no_more_does_not_say_that_nothing_
     assert (second.ok, second.shown) == (False, "")
     assert {"en": "budget is used up", "zh": "额度已用完"}[language] in second.text
     assert {"en": "nothing found", "zh": "没有找到"}[language] in third.text
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_of_what_left_and_fits_alike_a_search_finds_what_left_last(language: str) -> None:
+    """Seen red: the oldest came first, and what an agent looks for next had hardly left."""
+    ask, order, query = {
+        "en": ("And the next customer, please.", "The reservation of customer {} is {}", "the reservation"),
+        "zh": ("请处理下一位客户。", "客户 {} 的预订是 {}", "预订"),
+    }[language]
+    with offprompt.open(":memory:", recall_tokens=0, language=language, window_high_tokens=400) as memory:
+        session = memory.scope(user="u").session("s", model="gpt-4o-mini", policy="window", capture="off")
+        one = Talk(session, "openai")
+        for number in range(30):
+            one.turn(ask, order.format(number, f"RX{number:04}") + "。 " * 20)
+        one.turn(ask, call("mem_search", query=query), "Well.")
+        left = [number for number in range(30) if f"RX{number:04}" not in flat(one.requests[-2])]
+    shown = next(each.shown for reply in one.replies for each in reply.receipts if each.action == "mem_search")
+    assert [line.rsplit("RX", 1)[1][:4] for line in shown.splitlines()] == [f"{at:04}" for at in left[:-6:-1]]

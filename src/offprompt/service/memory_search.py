@@ -21,6 +21,11 @@ SNIPPET_TOKENS: Final = 40
 SEARCH_HITS: Final = 5
 ID_CHARS: Final = 12
 PASSAGE_CHARS: Final = {"en": 240, "zh": 100}
+LEFT_LAST: Final = 2.0
+FADING: Final = 0.95
+"""What left the prompt last is what is looked for most often: its score counts (1 + 2) ×, and of that which is added
+0.95 with each message that left behind it."""
+
 FOREIGN_LABELS: Final = ("tool:", "document:")
 
 
@@ -53,8 +58,12 @@ class MemorySearch:
             for at, piece in enumerate(passages(text)):
                 index.add((name, at), piece)
         hits: list[tuple[str, str]] = []
-        found_in = dict.fromkeys(name for (name, _), _ in index.search(query, len(index)))
-        for name in list(found_in)[:SEARCH_HITS]:
+        worth = {f"@{entry.key[:ID_CHARS]}": FADING**at for at, entry in enumerate(reversed(self.departed))}
+        scores = dict[str, float]()
+        for (name, _), score in index.search(query, len(index)):
+            # Slots and bodies are of no age.
+            scores[name] = max(scores.get(name, 0.0), score * (1 + LEFT_LAST * worth.get(name, 1.0)))
+        for name in sorted(scores, key=lambda name: -scores[name])[:SEARCH_HITS]:
             if name in texts:
                 kind, text = texts[name]
                 found = snippet(stored_text(self.turn, text), query, max_tokens=SNIPPET_TOKENS)
