@@ -94,6 +94,17 @@ class Run:
         everything = accumulate(self.without.series[sheet].price)
         return [ours[sent - 1] / other for sent, other in zip(self.answered, everything, strict=True)]
 
+    def judge(self, used: Sequence[Use], truncated: str, passage: Passage) -> None:
+        """Count the values that one message uses; truncated: what truncation would have sent for it."""
+        found = passage.model.found
+        holders = [text for name, text in passage.holders().items() if name in found] if found else []
+        for use in used:
+            is_seen = use.value in passage.model.seen
+            self.values += 1
+            self.kept_cut += use.value in truncated
+            self.seen += is_seen
+            self.kept += is_seen or any(use.value in text for text in holders)
+
 
 def steps(conversations: Iterator[Conversation], limit: int | None) -> tuple[str, list[Step]]:
     """The first system text, and the messages of all conversations up to the reply number `limit`, in chat form."""
@@ -180,7 +191,8 @@ class StandIn:
             self.found = words(list(results))
         elif lacking and self.searches and "mem_search" in {tool["function"]["name"] for tool in body.get("tools", ())}:
             self.has_asked = True
-            return Said(calls=tuple(SaidCall("mem_search", {"query": use.query}) for use in lacking))
+            queries = dict.fromkeys(use.query for use in lacking)
+            return Said(calls=tuple(SaidCall("mem_search", {"query": query}) for query in queries))
         finish = "tool_calls" if self.answer.get("tool_calls") else "stop"
         return {"choices": [{"index": 0, "message": self.answer, "finish_reason": finish}]}
 
@@ -262,7 +274,7 @@ async def through(system: str, log: Sequence[Step], way: Way, sheets: Sequence[P
                     came += run.through.total
                 run.said.append((said, came))
                 run.answered.append(len(bodies) + (run.answered[-1] if run.answered else 0))
-                _judge(run, used, words(truncated["messages"]) if used else "", passage)
+                run.judge(used, words(truncated["messages"]) if used else "", passage)
                 if reply.get("content") != step.wire["content"] or reply.get("tool_calls") != step.wire.get(
                     "tool_calls"
                 ):
@@ -272,15 +284,3 @@ async def through(system: str, log: Sequence[Step], way: Way, sheets: Sequence[P
         if passage.upstream.faults:
             raise RuntimeError(f"the upstream refused: {passage.upstream.faults[:3]}")
     return run
-
-
-def _judge(run: Run, used: Sequence[Use], truncated: str, passage: Passage) -> None:
-    """Count the values of one message."""
-    holders = passage.holders() if passage.model.found else {}
-    found = [text for name, text in holders.items() if name in passage.model.found]
-    for use in used:
-        is_seen = use.value in passage.model.seen
-        run.values += 1
-        run.kept_cut += use.value in truncated
-        run.seen += is_seen
-        run.kept += is_seen or any(use.value in text for text in found)
