@@ -44,9 +44,21 @@ def said(pieces: int) -> str:
     return TEXT * pieces
 
 
+FIRST: Final = event({"role": "assistant", "content": ""})
+LAST: Final = event({}, finish_reason="stop") + b"data: [DONE]\n\n"
+
+
+def piece(at: int, number: str) -> str:
+    """The text of one piece of a stream."""
+    return f"piece {at} of {number} " if number else TEXT
+
+
 async def app(scope: Any, receive: Any, send: Any) -> None:
     """Answer one request."""
     if scope["type"] == "lifespan":
+        for stage in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{stage}.complete"})
         return
     body = bytearray()
     while True:
@@ -67,16 +79,14 @@ async def _stream(send: Any, given: dict[bytes, str]) -> None:
     gap, number = float(given.get(b"x-gap-ms", "0")) / 1000, given.get(b"x-number", "")
     head = [(b"content-type", b"text/event-stream")]
     await send({"type": "http.response.start", "status": 200, "headers": head})
-    pieces = [event({"role": "assistant", "content": ""})]
+    pieces = [FIRST]
     for at in range(int(given.get(b"x-events", str(PIECES)))):
         if gap:
             await asyncio.sleep(gap)
-        text = f"piece {at} of {number} " if number else TEXT
-        pieces.append(event({"content": text}, left_at=time.monotonic_ns()))
+        pieces.append(event({"content": piece(at, number)}, left_at=time.monotonic_ns()))
         await send({"type": "http.response.body", "body": b"".join(pieces), "more_body": True})
         pieces = []
-    last = event({}, finish_reason="stop") + b"data: [DONE]\n\n"
-    await send({"type": "http.response.body", "body": b"".join(pieces) + last})
+    await send({"type": "http.response.body", "body": b"".join(pieces) + LAST})
 
 
 def main() -> None:

@@ -141,7 +141,7 @@ def test_async_session_is_session() -> None:
         return {name: member for name, member in vars(kind).items() if not name.startswith("_")}
 
     ours, theirs = public(Session), public(AsyncSession)
-    for gateways in ("preview", "follow"):  # which have threads of their own
+    for gateways in ("preview", "bounded", "follow", "pending"):  # which have threads of their own
         del ours[gateways]
     assert set(ours) | {"scope"} == set(theirs)
     for name, member in ours.items():

@@ -70,8 +70,8 @@ class Exchange:
         """
         is_count = self.asked.is_count
         prepared = await in_thread(self.session.preview if is_count else self.session.prepare, messages)
-        if not is_count and self.noted is None and (record := await in_thread(lambda: self.session.record)) is not None:
-            self.noted = record.pending
+        if not is_count and self.noted is None:
+            self.noted = self.session.pending
         body, betas = self.asked.outgoing(prepared)
         self.asks_memory = any(name in MEMORY_ACTIONS for name in tool_names(body))
         headers = [(name, value) for name, value in self.headers if name not in OF_THE_BODY]

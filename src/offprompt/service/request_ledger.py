@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,10 +59,22 @@ class Layout:
 
 
 class Sizes:
-    """Sizes of messages by journal key and form: what was rendered once is counted once."""
+    """Sizes of messages by journal key and form: what was rendered once is counted once.
 
-    def __init__(self, turn: Turn, known: dict[tuple[str, str], Size]) -> None:
+    known, bodies  what was counted up to now, and the bytes of bodies by id; both grow.
+    """
+
+    def __init__(self, turn: Turn, known: dict[tuple[str, str], Size], bodies: dict[str, int]) -> None:
         self._shape, self._tokenizer, self._known = turn.model.shape, turn.kit.tokenizer, known
+        self._turn, self._bodies = turn, bodies
+
+    def bodies(self, body_ids: Set[str]) -> int:
+        """Bytes of these bodies; one that is not there counts nothing."""
+        self._bodies |= {body_id: body.bytes for body_id, body in self._turn.bodies.items()}
+        if not body_ids <= self._bodies.keys():
+            stored = self._turn.kit.sessions.bodies(self._turn.scope)
+            self._bodies |= {body.body_id: body.bytes for body in stored}
+        return sum(self._bodies.get(body_id, 0) for body_id in body_ids)
 
     def sent(self, placed: Placed, forms: Forms) -> Size:
         """As sent in these forms; a frame that has lapsed counts nothing."""
@@ -273,11 +285,7 @@ class RequestLedger:
         gone = sum(len(each.entry.text.encode()) for at, each in enumerate(self.layout.placed) if at not in kept)
         entries = [self.layout.placed[at].entry for at in kept]
         bodies = {body_id for entry in entries for body_id in self._bodies(entry)}
-        if not bodies:
-            return gone
-        stored = {body.body_id: body.bytes for body in self.turn.kit.sessions.bodies(self.turn.scope)}
-        stored |= {body_id: body.bytes for body_id, body in self.turn.bodies.items()}
-        return gone + sum(stored.get(body_id, 0) for body_id in bodies)
+        return gone + (self.sizes.bodies(bodies) if bodies else 0)
 
     def _prefix(self) -> int:
         """Tokens of the leading run that repeats the last request."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from offprompt.errors import BackendError, ConflictError, UsageError
 from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionChange, SessionRecord, Size
@@ -49,6 +52,7 @@ class Session:
         self._keyed: Callable[[str], str] | None = None
         self._conversation = Conversation(self._model.shape, self._digest)
         self._sizes: dict[tuple[str, str], Size] = {}
+        self._bodies: dict[str, int] = {}
         self._texts = JournalIndex()
         self._read_at: tuple[object, ...] | None = None
         self._capture = Capture(kit, scope, options)
@@ -56,6 +60,7 @@ class Session:
         self._without = WithoutMemory(Bounding(self._model, kit.tokenizer, kit.settings, options.policy), options)
         self._last_entry: LedgerEntry | None = None
         self._asked = 0
+        self._pending: LedgerEntry | None = None
 
     def follow(self, before: Session) -> None:
         """Go on with what another object of this conversation has read and counted, which is used no more.
@@ -65,7 +70,7 @@ class Session:
         if before.scope != self.scope or before._model.shape is not self._model.shape:
             return
         self._keyed, self._read_at = before._keyed, before._read_at
-        self._conversation, self._texts = before._conversation, before._texts
+        self._conversation, self._texts, self._bodies = before._conversation, before._texts, before._bodies
         self._capture.reached = before._capture.reached
         if before._model.name == self._model.name:
             self._sizes = before._sizes
@@ -74,7 +79,7 @@ class Session:
         """Somebody else went on with the conversation, or it began anew: nothing that was read of it holds."""
         self._keyed = self._read_at = None
         self._conversation = Conversation(self._model.shape, self._digest, said=self._conversation.said)
-        self._sizes, self._texts, self._capture.reached = {}, JournalIndex(), ""
+        self._sizes, self._bodies, self._texts, self._capture.reached = {}, {}, JournalIndex(), ""
 
     def prepare(self, messages: Sequence[Any], *, show: Sequence[str] = ()) -> dict[str, Any]:
         """Keyword arguments for the client's call: model, messages, tools (Anthropic: system, max_tokens).
@@ -107,7 +112,7 @@ class Session:
         """
         with self._lock.held():
             record, turn = self._load()
-            sizes = Sizes(turn, dict(self._sizes))
+            sizes = Sizes(turn, dict(self._sizes), dict(self._bodies))
             builder = RequestBuilder(turn, record, self._options, self._conversation, sizes, self._texts)
             return builder.build(self._given(messages, ()), ()).request
 
@@ -143,14 +148,18 @@ class Session:
         record, turn = self._load()
         self._capture.run(turn, record, self._conversation)
         record = replace(record, captured=self._capture.place(record))
-        counted = dict(self._sizes)
-        sizes = Sizes(turn, counted)
+        counted, bodies = dict(self._sizes), dict(self._bodies)
+        sizes = Sizes(turn, counted, bodies)
         builder = RequestBuilder(turn, record, self._options, self._conversation, sizes, self._texts)
         prepared = builder.build(given, show)
         turn.use()
         self._commit(self._reminded(record, prepared.change))
-        self._sizes = counted  # of what was stored: what a request that failed rendered is rendered anew
-        self._asked = prepared.change.record.pending.seq if prepared.change.record.pending is not None else 0
+        self._sizes, self._bodies = (
+            counted,
+            bodies,
+        )  # of what was stored: what a request that failed rendered is rendered anew
+        self._pending = prepared.change.record.pending
+        self._asked = self._pending.seq if self._pending is not None else 0
         if prepared.recalled:
             self._kit.memories.kit.uses.add(*prepared.recalled)
         self._kit.watches.of(self.scope).last = Known(self._conversation, prepared.change.record, turn.scrubber)
@@ -266,6 +275,11 @@ class Session:
         return None if record is None else replace(record, scope=self.scope)  # which may see less than a stored one
 
     @property
+    def pending(self) -> LedgerEntry | None:
+        """The ledger's entry of this object's newest request, still without its reply; None if it was not stored."""
+        return None if self._without.cause else self._pending
+
+    @property
     def last_entry(self) -> LedgerEntry | None:
         """The ledger's entry that this object wrote last: after an absorb, of the request that it answers."""
         return self._last_entry
@@ -351,7 +365,10 @@ class Session:
         if any(entry.key in known.by_key for entry in change.journal):
             # The store has completed an entry that was there.
             self._conversation = Conversation(known.shape, known.digest, redaction, said=known.said)
-        self._conversation.add(self._kit.sessions.journal(self.scope, after=self._conversation.seq))
+            self._conversation.add(self._kit.sessions.journal(self.scope))
+        else:
+            # The revision says that nobody else stored anything: this is what the store has, numbered as it numbers.
+            self._conversation.add(_read_back(stored.journal, known.seq))
         self._read_at = _state_of(change.record)
 
     def _digest(self, text: str) -> str:
@@ -378,6 +395,13 @@ class Session:
                 return
             if entry.kind == "tool":
                 yield entry
+
+
+def _read_back(entries: Sequence[JournalEntry], last: int) -> Iterator[JournalEntry]:
+    """New entries as they are read from a store whose last one has that number: nothing in them is the caller's."""
+    for seq, entry in enumerate(entries, last + 1):
+        plain = json.loads(json.dumps(msgspec.to_builtins(entry)))
+        yield replace(msgspec.convert(plain, JournalEntry), seq=seq)
 
 
 def _state_of(record: SessionRecord) -> tuple[object, ...]:
