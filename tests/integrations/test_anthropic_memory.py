@@ -245,3 +245,14 @@ def test_the_sdks_runner_remembers_in_a_second_session_after_a_restart(tmp_path:
 def results(message: dict[str, Any]) -> list[dict[str, Any]]:
     content = message["content"]
     return [] if isinstance(content, str) else [each for each in content if each["type"] == "tool_result"]
+
+
+def test_an_agents_files_are_not_those_of_its_user() -> None:
+    with offprompt.open(":memory:") as memory:
+        own, agents = files_of("alice", memory), cast("Any", OffpromptMemoryTool(memory, user="alice", agent="helper"))
+        own.call({"command": "create", "path": "/memories/a", "file_text": "the user's"})
+        with pytest.raises(ToolError, match="does not exist"):
+            agents.call({"command": "view", "path": "/memories/a"})
+        agents.call({"command": "create", "path": "/memories/a", "file_text": "the agent's"})
+        agents.call({"command": "delete", "path": "/memories/a"})
+        assert "the user's" in own.call({"command": "view", "path": "/memories/a"})

@@ -163,6 +163,24 @@ def test_what_is_shown_is_asked_for_short_of_secrets_and_never_stored() -> None:
         assert OffpromptMemory("s1", opened, user="alice", recall=False).get() == memory.get_all()
 
 
+@pytest.mark.parametrize(
+    ("text", "shows"),
+    [
+        ("Which paw did my dog break?", True),
+        ("As I said, the dog's left paw is broken.", True),
+        ("My dog broke his paw and the left one is bad.", False),
+        ("How can I treat a dog's broken left paw?", False),
+        ("我的狗的爪子摔断了。", False),
+    ],
+)
+def test_only_words_that_ask_for_it_bring_a_memory(text: str, shows: bool) -> None:
+    with offprompt.open(":memory:") as opened:
+        opened.scope(user="alice").remember({"role": "user", "content": "My dog Bello broke his left paw at the lake."})
+        memory = OffpromptMemory("s1", opened, user="alice")
+        memory.put(ChatMessage(role="user", content=text))
+        assert ("at the lake" in (memory.get()[-1].content or "")) is shows
+
+
 def test_a_bounded_history_begins_with_a_whole_turn() -> None:
     with offprompt.open(":memory:") as opened:
         memory = OffpromptMemory("s1", opened, user="alice", history_tokens=150, capture="off")
