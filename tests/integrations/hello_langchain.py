@@ -1,21 +1,36 @@
-"""LangChain's hello-world with memory, as a process of its own: `hello_langchain.py URL FOLDER THREAD WORDS…`.
+"""The hello-worlds of LangChain and LangGraph, as a process of its own: `hello_langchain.py URL FOLDER THREAD WORDS…`.
 
 FOLDER   of the memory's database, and of the conversation of each thread, as a checkpointer stores it.
+Prints   the agent's answers, then how often the thread's user came, as a graph counts it in its store.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import START, StateGraph  # pyright: ignore[reportMissingTypeStubs]
+from langgraph.runtime import Runtime
 
 import offprompt
 from offprompt.integrations.langchain import OffpromptMiddleware
+from offprompt.integrations.langgraph import OffpromptStore
+
+
+class Visit(TypedDict):
+    user: str
+
+
+def count(state: Visit, runtime: Runtime[None]) -> Visit:
+    store: Any = runtime.store
+    known = store.get(("visits", state["user"]), "count")
+    store.put(("visits", state["user"]), "count", {"n": 1 if known is None else known.value["n"] + 1})
+    return state
 
 
 def main(url: str, folder: str, thread: str, *words: str) -> None:
@@ -31,6 +46,11 @@ def main(url: str, folder: str, thread: str, *words: str) -> None:
         for each in words:
             done = agent.invoke({"messages": [{"role": "user", "content": each}]}, config)
             sys.stdout.write(f"{done['messages'][-1].text}\n")
+        made: Any = StateGraph(Visit)
+        store = OffpromptStore(memory)
+        graph = made.add_node("count", count).add_edge(START, "count").compile(store=store)
+        graph.invoke({"user": "alice"})
+        sys.stdout.write(f"{[item.value for item in store.search(('visits',))]}\n")
         file.write_bytes(serde.dumps_typed(agent.get_state(config).values["messages"])[1])
 
 
