@@ -7,7 +7,6 @@ from typing import Final, Literal
 
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, messages_from_dict
-from pydantic_core import PydanticSerializationError
 
 from offprompt.errors import UnsupportedError, UsageError
 from offprompt.service.agent_stream import in_thread
@@ -72,6 +71,6 @@ class OffpromptChatMessageHistory(BaseChatMessageHistory):
 def _item(message: BaseMessage) -> Item:
     try:
         value = {"type": message.type, "data": message.model_dump(mode="json")}
-    except PydanticSerializationError as exc:
+    except ValueError as exc:
         raise UsageError(f"a message of type {message.type!r} is not JSON: {exc}; leave its artifact out") from exc
     return Item(KINDS.get(message.type, "system"), value, str(message.text))
