@@ -37,7 +37,16 @@ def test_the_version_is_said_once_more_and_the_same() -> None:
 
 def test_every_imported_library_is_a_dependency() -> None:
     declared = {re.split(r"[<>=\[]", line)[0].replace("-", "_") for line in PROJECT["project"]["dependencies"]}
-    modules = {"chromadb_client": "chromadb", "opentelemetry_sdk": "opentelemetry", "pyjwt": "jwt"}
+    modules = {
+        "chromadb_client": "chromadb",
+        "langchain_core": "langchain_core",
+        "llama_index_core": "llama_index",
+        "openai_agents": "agents",
+        "opentelemetry_sdk": "opentelemetry",
+        "pydantic_ai_slim": "pydantic_ai",
+        "pyjwt": "jwt",
+        "python_stdnum": "stdnum",
+    }
     extras = {
         modules.get(name, name)
         for group in PROJECT["project"]["optional-dependencies"].values()

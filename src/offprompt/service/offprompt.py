@@ -138,7 +138,7 @@ class BoundScope:
         return name
 
     def known(self, *, limit: int = 100) -> list[Known]:
-        """What is known of whom the scope is of, in words that they can read; by its names `correct`, `pin`, `forget`."""
+        """What is known of whom the scope is of, in words that they can read; by its names `correct`, `pin`."""
         from offprompt.service.known import known  # noqa: PLC0415 - loaded with its first use
 
         return known(self.slots, self.memories, limit)
