@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -157,3 +158,15 @@ def test_a_value_that_looks_like_a_template_comes_back_whole_from_an_agent(templ
         assert answer == f"It is {HOSTILE}."
         prompt = ChatPromptTemplate([("human", WORDS[template])], template_format=template)
         assert prompt.invoke({"words": answer}).to_messages()[0].content == answer
+
+
+@pytest.mark.parametrize(
+    ("extra", "library"), [("langchain", "langchain_core.chat_history"), ("langgraph", "langgraph.store.base")]
+)
+def test_a_missing_extra_says_how_to_install_it(extra: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = f"offprompt.integrations.{extra}"
+    for name in [name for name in sys.modules if name == own or name.startswith(f"{own}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(offprompt.UnsupportedError, match=rf"pip install 'offprompt\[{extra}\]'"):
+        importlib.import_module(own)
