@@ -50,7 +50,7 @@ class PastTurn:
 
     tools     what the client's tools answered in it. asked: the reply before: what a short answer answers.
     told      memory was shown in it: the model's answer repeats that, and is not captured. tainted: a tool's output
-              stood in it.
+              stood in it or before it, and the answer may repeat that.
     """
 
     users: tuple[JournalEntry, ...]
@@ -77,7 +77,7 @@ class Capture:
     Never        system text, documents, receipts, what was shown or recalled, nor the answer to it; tools' results with
                  `capture_tools` only.
     Speaker      the name that the client gives a user's message, redacted.
-    Trust        the user's words are the user's in any turn; the model's are a tool's where a tool's output stood.
+    Trust        the user's words are the user's in any turn; the model's are a tool's from the first tool's output on.
     """
 
     kit: SessionKit
@@ -143,7 +143,9 @@ class Capture:
         known = conversation.chain(before) if before in conversation.by_key else []
         behind = max((places[entry.key] for entry in known if entry.key in places), default=-1)
         since = _turn_start(chain, behind)
-        turns = [each for each in _turns(chain[since:], conversation, record) if places[each.reply.key] > behind]
+        foreign = any(entry.kind == "tool" for entry in chain[:since])
+        past = _turns(chain[since:], conversation, record, foreign=foreign)
+        turns = [each for each in past if places[each.reply.key] > behind]
         if not turns:
             return ()
         left = {entry.key for entry in known if entry.key not in places}
@@ -266,8 +268,13 @@ def _turn_start(chain: Sequence[JournalEntry], at: int) -> int:
     return max(at, 0)
 
 
-def _turns(chain: Sequence[JournalEntry], conversation: Conversation, record: SessionRecord) -> Iterator[PastTurn]:
-    """The turns of a branch, or of its end, that are over and whose last reply was absorbed here, in order."""
+def _turns(
+    chain: Sequence[JournalEntry], conversation: Conversation, record: SessionRecord, *, foreign: bool
+) -> Iterator[PastTurn]:
+    """The turns of a branch, or of its end, that are over and whose last reply was absorbed here, in order.
+
+    foreign   a tool's output stands before them.
+    """
     groups: list[list[JournalEntry]] = []
     for entry in chain:
         if entry.kind == "user" and (not groups or groups[-1][-1].kind != "user"):
@@ -277,6 +284,7 @@ def _turns(chain: Sequence[JournalEntry], conversation: Conversation, record: Se
     shape = conversation.shape
     for at, group in enumerate(groups):
         reply = next((entry for entry in reversed(group) if entry.kind == "assistant"), None)
+        foreign = foreign or any(entry.kind == "tool" for entry in group)
         if reply is None or reply.key != conversation.reply_key(reply.parent, dict(reply.message)):
             continue
         waits = any(call.name not in MEMORY_ACTIONS for call in shape.calls(dict(reply.message)))
@@ -286,4 +294,4 @@ def _turns(chain: Sequence[JournalEntry], conversation: Conversation, record: Se
         told = any(entry.shown for entry in group)
         asked = next((entry.text for entry in reversed(groups[at - 1]) if entry.kind == "assistant"), "") if at else ""
         tools = tuple(entry for entry in group if entry.kind == "tool")
-        yield PastTurn(users, tools, reply, told, bool(tools), asked)
+        yield PastTurn(users, tools, reply, told, foreign, asked)

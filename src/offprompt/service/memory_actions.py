@@ -25,6 +25,7 @@ from offprompt.records import (
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.action_problems import NeedsError, error_name, problem_text
 from offprompt.service.asked import MAX_RUN, named, page_of, slot_name
+from offprompt.service.grounds import foreign_texts, is_users
 from offprompt.service.handle_lookup import HandleLookup
 from offprompt.service.heads import shown_value
 from offprompt.service.leak_guard import stored_names, stored_text
@@ -99,7 +100,7 @@ class MemoryActions:
         resolved = self._resolved(action.arguments["value"])
         if resolved.bad:
             return Receipt("mem_write", self._say("bad_handle", resolved.bad[0].text), ok=False, name=name)
-        foreign = self.turn.tainted or any(self.turn.is_foreign(used.name) for used in resolved.used)
+        foreign = any(self.turn.is_foreign(used.name) for used in resolved.used) or self._is_foreign(name, resolved)
         writer = Writer("model", "tool" if foreign else "user", self._actor, f"{self.key}:{index}")
         scope, name = self._target(name, action.arguments.get("scope"), foreign=foreign)
         self._check_name(name, scope, foreign=foreign)
@@ -115,7 +116,15 @@ class MemoryActions:
     def _no_card(self, name: str, text: str) -> Policy | None:
         """The policy of a standing wish while foreign text stands in the request: it may be the text's wish."""
         short = self.turn.kit.tokenizer.count(text) <= self.turn.kit.settings.when_asked_tokens
-        return "when_asked" if self.turn.near and is_standing(name) and short else None
+        return "when_asked" if is_standing(name) and short and any(foreign_texts(self.turn)) else None
+
+    def _is_foreign(self, name: str, resolved: Resolved) -> bool:
+        """Whether foreign text led to a write: it came in this turn, or the user's words are no ground for it."""
+        if self.turn.tainted:
+            return True
+        if resolved.used or not any(foreign_texts(self.turn)):
+            return False
+        return not is_users(self.turn, self.departed, name, text_of(loaded(resolved.text)))
 
     def _resolved(self, value: object) -> Resolved:
         """The value as JSON text with its handles resolved: models write by reference, and imitate what they see."""

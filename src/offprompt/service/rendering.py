@@ -235,9 +235,13 @@ def own_words(turn: Turn, message: Message) -> str:
 
 def words_of(shape: Shape, tokenizer: Tokenizer, message: Message) -> str:
     """What the user says: a message's text without results, and without documents that are longer than a question."""
-    pasted = {at: "" for at, text in shape.documents(message) if tokenizer.count(text) > PASTED_TOKENS}
-    bare = shape.with_documents(message, pasted)
+    bare = shape.with_documents(message, dict.fromkeys(pasted(shape, tokenizer, message), ""))
     return shape.text(shape.with_results(bare, {result.call_id: "" for result in shape.results(bare)}))
+
+
+def pasted(shape: Shape, tokenizer: Tokenizer, message: Message) -> dict[int, str]:
+    """The documents of a user's message that are longer than a question, by place."""
+    return {at: text for at, text in shape.documents(message) if tokenizer.count(text) > PASTED_TOKENS}
 
 
 def handle_form(turn: Turn, message: Message, written: Sequence[tuple[Action, str]]) -> Message:

@@ -90,7 +90,7 @@ class ReplyReader:
         self._lookup = HandleLookup(turn, departed)
         gone = {entry.key for entry in departed}
         sent = conversation.chain(record.sent_last) if record.sent_last else []
-        turn.near = any(entry.kind == "tool" and entry.key not in gone for entry in sent)
+        turn.sent = [entry for entry in sent if entry.key not in gone]
 
     def read(self, raw: RawReply) -> Absorbed:
         """Run its actions, resolve its handles, record it."""

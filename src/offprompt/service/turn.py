@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -41,7 +41,7 @@ NAME_ROOM = 58
 class Turn:
     """What a prepare or absorb changes before it is committed as a whole.
 
-    near     foreign text (a tool's output) stands in the request, of this turn or an earlier one.
+    sent     the messages that the reply answers, on its branch, without what has left the prompt.
     asked    how often the model asked for which page in this turn, along its branch of the conversation; not stored.
     words    what the client, the user and the model said in this conversation; read only if something is found.
     in_view  names whose values stand in the request on purpose beside those of `shown`: the card's, kept ones.
@@ -60,7 +60,7 @@ class Turn:
     spent: int
     reads: dict[str, Any]
     tainted: bool
-    near: bool = False
+    sent: Sequence[JournalEntry] = ()
     entries: list[JournalEntry] = field(default_factory=list[JournalEntry])
     bodies: dict[str, Body] = field(default_factory=dict[str, Body])
     events: list[Event] = field(default_factory=list[Event])
