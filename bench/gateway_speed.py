@@ -128,7 +128,18 @@ def running() -> Generator[Running]:
         environ = {**os.environ, "XDG_DATA_HOME": name, "XDG_CONFIG_HOME": name}
         upstream = started(stack, [sys.executable, "-m", "tests.gateway.constant"], environ)
         port = int(_line(upstream))
-        given = ["--upstream", f"http://127.0.0.1:{port}", "--user", "alice", "--port", "0", "--json", "--log", "off"]
+        given = [
+            "--upstream",
+            f"http://127.0.0.1:{port}",
+            "--user",
+            "alice",
+            "--trust-users",
+            "--port",
+            "0",
+            "--json",
+            "--log",
+            "off",
+        ]
         command = [sys.executable, "-m", "offprompt", "--url", str(folder / "agent.db"), "gateway", *given]
         gateway = started(stack, command, environ)
         said = json.loads(_line(gateway))
@@ -258,7 +269,7 @@ def one_stream(port: int, number: int, body: bytes) -> tuple[list[float], bool]:
 
 
 def steady_figures(args: argparse.Namespace) -> None:
-    """Memory over many requests: conversations of ten requests each, that end and do not come back."""
+    """Memory over many requests: conversations of ten requests, each of another user; they end and do not come back."""
     results = cycle(files())
     with running() as both:
         through, seen = Link(both.gateway), dict[int, float]()
@@ -266,7 +277,7 @@ def steady_figures(args: argparse.Namespace) -> None:
         for at in range(args.requests):
             if at % 10 == 0:
                 talk = Conversation(at, results)
-            through.ask(talk.body())
+            through.ask(talk.body(), offprompt_user=f"user{at // 10}")
             talk.goes_on(TEXT * 3)
             if (at + 1) % (args.requests // 10) == 0:
                 seen[at + 1] = both.memory_mb

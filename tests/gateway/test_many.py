@@ -17,12 +17,13 @@ from offprompt.gateway.app import Gateway, GatewayOptions
 from offprompt.gateway.kept import MAX_BYTES, MAX_SESSIONS, KeptSessions
 from offprompt.gateway.upstream import Target, Upstreams
 from offprompt.gateway.who import Who
-from offprompt.records import Scope
+from offprompt.records import Identity, Scope
 from tests.gateway import constant
-from tests.gateway.conftest import ALICE, nobody, served
+from tests.gateway.conftest import nobody, served
 
 STREAMS = 40
 PIECES = 25
+ANYBODY = Identity()
 LEFT_AT = re.compile(rb', "left_at": \d+')
 
 
@@ -31,7 +32,7 @@ def url() -> Generator[str]:
     with ExitStack() as stack:
         memory = stack.enter_context(offprompt.open(":memory:"))
         upstream = stack.enter_context(served(constant.app))
-        gateway = Gateway(Who(memory, nobody, ALICE), Upstreams([Target(upstream)]), GatewayOptions())
+        gateway = Gateway(Who(memory, nobody, ANYBODY), Upstreams([Target(upstream)]), GatewayOptions())
         yield stack.enter_context(served(gateway))
 
 
@@ -44,7 +45,7 @@ def expected(number: int) -> bytes:
 def test_many_streams_at_once_have_their_own_events_in_order(url: str) -> None:
     async def one(client: httpx.AsyncClient, number: int) -> bytes:
         said = [{"role": "user", "content": f"Tell me about {number}"}]
-        headers = {"x-number": str(number), "x-events": str(PIECES), "x-gap-ms": "2"}
+        headers = {"offprompt-user": "alice", "x-number": str(number), "x-events": str(PIECES), "x-gap-ms": "2"}
         body = {"model": constant.MODEL, "messages": said, "stream": True}
         path = "/v1/chat/completions"
         async with client.stream("POST", path, json=body, headers=headers) as answer:
@@ -86,7 +87,7 @@ def resident_mb() -> float:
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_memory_stays_level_over_many_requests_of_many_conversations(url: str) -> None:
-    """Ten requests each of a thousand conversations, which end and do not come back."""
+    """Ten requests each of a thousand users' conversations, which end and do not come back."""
     seen: dict[int, float] = {}
     said: list[dict[str, str]] = []
     with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
@@ -94,7 +95,8 @@ def test_memory_stays_level_over_many_requests_of_many_conversations(url: str) -
             if number % 10 == 0:
                 said = [{"role": "user", "content": f"{number}: see this. " + "It is long enough to tell. " * 200}]
             body = {"model": constant.MODEL, "messages": said}
-            assert client.post("/v1/chat/completions", json=body).status_code == 200
+            whose = {"offprompt-user": f"user{number // 10}"}
+            assert client.post("/v1/chat/completions", json=body, headers=whose).status_code == 200
             said += [
                 {"role": "assistant", "content": constant.TEXT * 3},
                 {"role": "user", "content": f"Go on {number}"},
