@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test test-long lint style format docs check-size clean
+.PHONY: help demo test test-long lint style format docs check-size audit clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1: /'
@@ -64,6 +64,14 @@ docs: $(VENV)/.ready ## write what the code knows into the pages of docs/
 
 check-size: $(VENV)/.ready ## size of the base install, and time of the import
 	@$(BIN)/python tools/check_size.py
+
+# PyPI's advisories, over the network: a package that it cannot look up fails too, and so does no network.
+audit: $(VENV)/.installed ## known vulnerabilities of what the image holds and of what is installed here
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip install --quiet pip-audit
+	$(VENV)/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
+	$(BIN)/python -m pip list --format freeze --exclude-editable > $(VENV)/audit/installed.txt
+	$(VENV)/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement $(VENV)/audit/installed.txt
 
 clean: ## remove what was set up
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

@@ -16,7 +16,7 @@ from tests.house.tree import ROOT, sources
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "test-long", "lint", "check-size", "docs", "format"])
+@pytest.mark.parametrize("target", ["demo", "test", "test-long", "lint", "check-size", "docs", "format", "audit"])
 def test_make_knows_its_targets(target: str) -> None:
     ran = subprocess.run(["make", "-n", target], cwd=ROOT, text=True, capture_output=True, check=False)
     assert ran.returncode == 0, ran.stderr
