@@ -12,9 +12,10 @@ from typing import Any, Final, TypeAlias
 from offprompt.errors import BackendError, ConflictError, LeakError, OffpromptError, ScopeError
 from offprompt.gateway.asked import Asked, NotOursError, model_in, taken, wire_of
 from offprompt.gateway.conversations import Conversations, in_time
-from offprompt.gateway.exchange import EVENTS, Begun, Exchange
+from offprompt.gateway.exchange import Begun, Exchange
 from offprompt.gateway.kept import KeptSessions
 from offprompt.gateway.options import GatewayOptions
+from offprompt.gateway.relay import EVENTS
 from offprompt.gateway.request import AsgiScope, Receive, Request
 from offprompt.gateway.told import refused, told
 from offprompt.gateway.unremembered import CHAINED, ResponseIds, bounded
@@ -199,13 +200,13 @@ class Gateway:
             session.follow(before)
         stack.callback(lambda: held.late is None and self._kept.put(key, session, request.size))
         exchange = Exchange(
-            session, asked, self._upstreams, target, request.path, passed_on(request.headers), self._ids
+            session, asked, self._upstreams, target, request.path, passed_on(request.headers), held, self._ids
         )
         try:
-            body, headers = await in_time(exchange.request(asked.messages), seconds, held)
+            body, headers = await exchange.request(asked.messages)
         except LeakError:
             raise
-        except (OffpromptError, TimeoutError) as exc:
+        except OffpromptError as exc:
             raise self._trouble(exc) from exc
         cause = session.underway.cause
         if cause and self._options.on_trouble == "refuse":

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Hashable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
+
+from offprompt.errors import BackendError
+from offprompt.service.agent_stream import in_thread
 
 T = TypeVar("T")
 
@@ -32,10 +36,24 @@ async def in_time(work: Coroutine[Any, Any, T], seconds: float, behind: Held | N
     return task.result()
 
 
+@dataclass(slots=True)
 class Held:
-    """A conversation while a request has it. late: what works on behind the request."""
+    """A conversation while a request has it. seconds: how long each call may take; late: what works on behind it."""
 
+    seconds: float
     late: asyncio.Future[Any] | None = None
+
+    async def asks(self, call: Callable[..., T], *given: Any) -> T:
+        """What the memory gives, asked in a worker thread.
+
+        Raises   BackendError if it is late, or an earlier call still works on; and what the call raises.
+        """
+        if self.late is None or self.late.done():
+            try:
+                return await in_time(in_thread(call, *given), self.seconds, self)
+            except TimeoutError:
+                pass
+        raise BackendError(f"the memory took longer than {self.seconds:g} s")
 
 
 class Conversations:
@@ -53,7 +71,7 @@ class Conversations:
         lock = self._locks.setdefault(name, asyncio.Lock())
         async with asyncio.timeout(seconds):
             await lock.acquire()
-        held = Held()
+        held = Held(seconds)
         try:
             yield held
         finally:

@@ -31,7 +31,9 @@ class GatewayOptions:
     on_trouble: Literal["pass", "refuse"] = setting(
         "pass", "Where the memory fails or is too slow, a request goes through as it is, or is refused."
     )
-    deadline_s: float = setting(10.0, "Seconds that the memory may take before a request is sent.")
+    deadline_s: float = setting(
+        10.0, "Seconds that the memory may take each time that a request or its reply waits for it."
+    )
 
 
 def options_in(stored: Mapping[str, Any], given: Mapping[str, Any], *, where: str) -> GatewayOptions:

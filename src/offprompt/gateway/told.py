@@ -30,7 +30,7 @@ def told(exchange: Exchange, session_id: str, sheets: Sequence[PriceSheet]) -> d
     Streamed   they go before the reply, so they say what was known before it, of the first request.
     Whole      of all requests that the reply took, and what only the reply says: tokens from the cache, the price.
     """
-    cause = exchange.session.underway.cause
+    cause = exchange.trouble or exchange.session.underway.cause
     said = {"offprompt-memory": f"off; {cause}" if cause else "on", "offprompt-session": session_id.replace("%", "%25")}
     entry = exchange.noted
     if entry is None:

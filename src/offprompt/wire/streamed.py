@@ -55,7 +55,7 @@ class StreamReader:
 
     wire     the form of its chunks.
     before   how handles are looked up while chunks come. absorb: reads the whole reply, and says how its handles were
-             looked up.
+             looked up. whole: what it is given, None until the reply is over.
     """
 
     def __init__(
@@ -70,6 +70,8 @@ class StreamReader:
         self._chunks: list[object] = []
         self._waits_from: int | None = None
         self._stream = ReplyStream(wire, self._watched())
+        self._rest: list[Any] = []
+        self.whole: dict[str, Any] | None = None
         self.reply: Reply | None = None
 
     @property
@@ -87,10 +89,18 @@ class StreamReader:
         """The provider's stream is over: the reply is absorbed, and what waited comes; nothing the second time."""
         if self.reply is not None:
             return []
-        rest = self._stream.finish()
-        self.reply, after = self.absorb(self._stream.assembled())
+        self._rest = self._stream.finish()
+        self.whole = self._stream.assembled()
+        self.reply, after = self.absorb(self.whole)
+        return self._over(after)
+
+    def unread(self) -> list[Any]:
+        """What `finish` would give, of a whole reply that cannot be absorbed and in which nothing is the memory's."""
+        return self._over(self.before)
+
+    def _over(self, after: Lookups) -> list[Any]:
         if self._waits_from is None:
-            return rest
+            return self._rest
         stream = ReplyStream(self.wire, _filters(after))
         out = [stream.feed(chunk) for chunk in self._chunks][self._waits_from :]
         return [*(each for chunk in out for each in chunk), *stream.finish()]
