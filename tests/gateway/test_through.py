@@ -101,6 +101,11 @@ def test_an_error_of_the_upstream_comes_as_it_is(status: str, streams: bool) -> 
     assert ("retry-after", "7") in headers
 
 
+def asked_with(tool: dict[str, Any]) -> bytes:
+    said = [{"role": "user", "content": "x"}]
+    return json.dumps({"model": "m", "messages": said, "tools": [tool]}).encode()
+
+
 @pytest.mark.parametrize(
     ("body", "why"),
     [
@@ -110,6 +115,8 @@ def test_an_error_of_the_upstream_comes_as_it_is(status: str, streams: bool) -> 
         (b'{"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 2}', "several replies"),
         (b'{"model": "m", "messages": [{"role": "user", "content": "x"}], "functions": [{"name": "f"}]}', "functions"),
         (b'{"model": "m", "messages": [{"role": "odd", "content": "x"}]}', "role"),
+        (asked_with({"type": "function", "function": {"name": "mem_read", "parameters": {}}}), "'mem_read'"),
+        (asked_with({"type": "custom", "custom": {"name": "apply_patch"}}), "custom tool"),
     ],
 )
 def test_what_no_session_can_read_goes_through_and_the_answer_says_so(body: bytes, why: str) -> None:
@@ -120,6 +127,25 @@ def test_what_no_session_can_read_goes_through_and_the_answer_says_so(body: byte
     memory = dict(headers)["offprompt-memory"]
     assert memory.startswith("off; ")
     assert why in memory
+
+
+@pytest.mark.parametrize("depth", [900, 20_000], ids=["deep", "deeper"])
+def test_what_is_nested_deeper_than_anybody_reads_goes_through_in_both_directions(depth: int) -> None:
+    """As content, as an unknown field, in a whole reply and in a stream's event."""
+    deep = b"[" * depth + b"]" * depth
+    message = b'{"role": "assistant", "content": "Hi.", "x": %b}' % deep
+    reply = b'{"id": "c", "choices": [{"index": 0, "message": %b, "finish_reason": "stop"}]}' % message
+    event = b'data: {"choices": [{"delta": %b}]}\n\n' % message
+    head = [b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"]
+    asked = b'{"model": "m", "messages": [{"role": "user", "content": %b}], "x": %b, "max_tokens": 9}'
+    with Between(lambda heard: [*head, event] if b"stream" in heard.body else whole("200 OK", JSON, reply)) as between:
+        for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"):
+            for body in (deep, asked % (deep, b"1"), asked % (b'"Hi"', deep)):
+                status, _, answer = between.ask("POST", path, [], body)
+                assert (status, answer) == (200, reply), (path, body[:60])
+                assert between.upstream.heard[-1].body.replace(b" ", b"") == body.replace(b" ", b"")
+        streamed = json.dumps({**SAID, "stream": True}).encode()
+        assert between.ask("POST", "/v1/chat/completions", [], streamed)[2] == event
 
 
 def test_a_websocket_is_refused_with_the_way_out() -> None:
@@ -154,6 +180,7 @@ def test_a_client_that_leaves_in_mid_stream_ends_the_upstreams_too() -> None:
         assert between.upstream.hung_up.wait(20)
 
 
+JSON = [("Content-Type", "application/json")]
 SAID: dict[str, Any] = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hi 上海"}]}
 REPLY = json.dumps(as_reply("Hello.", "openai")).encode()
 

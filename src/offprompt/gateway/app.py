@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, aclosing
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
-from offprompt.errors import BackendError, ConflictError, LeakError, OffpromptError, ScopeError
+from offprompt.errors import BackendError, ConflictError, LeakError, OffpromptError, ScopeError, UsageError
 from offprompt.gateway.asked import Asked, NotOursError, model_in, taken, wire_of
 from offprompt.gateway.conversations import Conversations, in_time
 from offprompt.gateway.exchange import Begun, Exchange
@@ -166,7 +166,7 @@ class Gateway:
 
         try:
             body = await in_time(in_thread(changed), self._options.deadline_s)
-        except (NotOursError, TimeoutError):
+        except (NotOursError, UsageError, TimeoutError):
             return raw
         if body is None:
             return raw
@@ -206,7 +206,7 @@ class Gateway:
             body, headers = await exchange.request(asked.messages)
         except LeakError:
             raise
-        except OffpromptError as exc:
+        except (OffpromptError, RecursionError) as exc:
             raise self._trouble(exc) from exc
         cause = session.underway.cause
         if cause and self._options.on_trouble == "refuse":
@@ -215,7 +215,7 @@ class Gateway:
         answer = await stack.enter_async_context(exchange.sent(body, headers))
         return await self._answered(exchange, answer, session_id)
 
-    def _trouble(self, error: OffpromptError | TimeoutError) -> Exception:
+    def _trouble(self, error: OffpromptError | TimeoutError | RecursionError) -> Exception:
         """What becomes of a request that the memory cannot prepare: it goes as it came, or it is refused."""
         why = str(error) or f"it took longer than {self._options.deadline_s:g} s"
         is_down = isinstance(error, (BackendError, ConflictError, TimeoutError))

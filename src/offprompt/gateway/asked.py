@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from offprompt.errors import UsageError
+from offprompt.gateway.events import read_json
 from offprompt.records import Message, as_dict, as_list, compact
 from offprompt.wire.profiles import SHAPES, profile_for
 from offprompt.wire.shapes import Shape, Wire
@@ -145,9 +145,9 @@ def taken(wire: Wire, raw: bytes, path: str = "") -> Asked:
              ThreadedError for one that asks it to keep that.
     """
     try:
-        body = as_dict(json.loads(raw))
+        body = read_json(raw)
     except ValueError as exc:
-        raise NotOursError("the body is not JSON") from exc
+        raise NotOursError("the body is not JSON, or nested too deep") from exc
     if body is None:
         raise NotOursError("the body is no JSON object")
     given = body.get(MESSAGES[wire])
@@ -177,7 +177,7 @@ def tool_names(body: Mapping[str, Any]) -> list[str]:
 def model_in(raw: bytes) -> str:
     """The model that a body names, empty if none."""
     try:
-        body = as_dict(json.loads(raw))
+        body = read_json(raw)
     except ValueError:
         return ""
     return str((body or {}).get("model") or "")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from offprompt.errors import BackendError
+from offprompt.errors import BackendError, UsageError
 from offprompt.service.agent_stream import in_thread
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ async def in_time(work: Coroutine[Any, Any, T], seconds: float, behind: Held | N
     """What the work gives, if it is done in time.
 
     Late     what waits for a store cannot be called off: it works on, and holds its conversation meanwhile (`behind`).
-    Raises   TimeoutError, and what the work raises.
+    Raises   TimeoutError, and what the work raises; UsageError for what is nested too deep for it.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -33,7 +33,10 @@ async def in_time(work: Coroutine[Any, Any, T], seconds: float, behind: Held | N
         if behind is not None:
             behind.late = task
         raise TimeoutError
-    return task.result()
+    try:
+        return task.result()
+    except RecursionError as exc:
+        raise UsageError("it is nested too deep to be read here") from exc
 
 
 @dataclass(slots=True)

@@ -10,12 +10,15 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from offprompt.records import as_dict
+from offprompt.records import as_dict, as_list
 
 LINE_END: Final = r"(?:\r\n|\n|\r(?!\n))"
 LINES: Final = re.compile(LINE_END)
 BLANK: Final = re.compile((LINE_END * 2).encode())
 MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
+MAX_DEPTH: Final = 200
+"""How deep an event may be nested that is read; a deeper one goes on as it came."""
+
 HALVES: Final = "backslashreplace"
 """How JSON text becomes bytes: half a character, which UTF-8 cannot write, becomes its JSON escape."""
 
@@ -75,9 +78,32 @@ def _event(raw: bytes) -> ServerEvent:
     given = [line[5:].removeprefix(" ") for line in lines if line.startswith("data:")]
     text = "\n".join(given)
     try:
-        return ServerEvent(raw, as_dict(json.loads(text)) if given else None)
+        data = read_json(text) if given else None
+        is_read = text.count("[") + text.count("{") <= MAX_DEPTH or _is_flat(data)
+        return ServerEvent(raw, data if is_read else None)
     except ValueError:
         return ServerEvent(raw, None, is_end=text.strip() == "[DONE]")
+
+
+def _is_flat(data: Any) -> bool:
+    """Whether it is nested no deeper than MAX_DEPTH."""
+    level: list[Any] = [data]
+    for _ in range(MAX_DEPTH):
+        level = [one for each in level for one in ((as_dict(each) or {}).values() or as_list(each) or [])]
+        if not level:
+            return True
+    return False
+
+
+def read_json(raw: bytes | str) -> dict[str, Any] | None:
+    """A document as it came; None if it is no object.
+
+    Raises   ValueError for what is no JSON, or is nested so deep that nobody here can read it.
+    """
+    try:
+        return as_dict(json.loads(raw))
+    except RecursionError as exc:
+        raise ValueError("it is nested too deep") from exc
 
 
 def event_bytes(data: dict[str, Any], *, named: bool) -> bytes:

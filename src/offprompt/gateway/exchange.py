@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, suppress
@@ -12,11 +11,11 @@ from typing import Any, Final
 from offprompt.errors import BackendError, ModelError, OffpromptError, UsageError
 from offprompt.gateway.asked import Asked, tool_names
 from offprompt.gateway.conversations import Held
-from offprompt.gateway.events import json_bytes
+from offprompt.gateway.events import json_bytes, read_json
 from offprompt.gateway.relay import UNREAD, Relay, error_bytes, is_ours
 from offprompt.gateway.unremembered import ResponseIds
 from offprompt.gateway.upstream import Answered, Pairs, Target, Upstreams
-from offprompt.records import MEMORY_ACTIONS, LedgerEntry, Message, Reply, as_dict
+from offprompt.records import MEMORY_ACTIONS, LedgerEntry, Message, Reply
 from offprompt.service.session import Session
 from offprompt.wire.one_answer import one_reply
 from offprompt.wire.one_stream import OneStream
@@ -135,7 +134,7 @@ class Exchange:
         if answer.status != 200:
             return raw, None
         try:
-            return raw, as_dict(json.loads(raw))
+            return raw, read_json(raw)
         except ValueError:
             return raw, None
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from contextlib import suppress
 from typing import Any, Final
 
 from offprompt.errors import BackendError, ConflictError, OffpromptError
 from offprompt.gateway.asked import Asked
-from offprompt.gateway.events import json_bytes
+from offprompt.gateway.events import json_bytes, read_json
 from offprompt.protocols import Coordinator
-from offprompt.records import as_dict, compact
+from offprompt.records import compact
 from offprompt.service.offprompt import Offprompt
 
 LOG: Final = logging.getLogger("offprompt.gateway")
@@ -58,7 +57,7 @@ class ResponseIds:
     def body(self, upstream: str, raw: bytes) -> bytes | None:
         """The body that goes on from the response that its id stands for; None: it goes as it came."""
         with suppress(ValueError, BackendError, ConflictError):
-            body: dict[str, Any] = as_dict(json.loads(raw)) or {}
+            body: dict[str, Any] = read_json(raw) or {}
             given = body.get(CHAINED)
             if isinstance(given, str) and (last := self._last(_key(upstream, given))) is not None:
                 return json_bytes({**body, CHAINED: last})

@@ -80,7 +80,7 @@ class Who:
         own = conversation_of(headers, asked)
         try:
             words = asked.first_words() if own is None else compact([own, asked.wire, asked.first_said()])
-        except UsageError as exc:
+        except (UsageError, RecursionError) as exc:
             raise NotOursError(str(exc)) from exc
         return f"gw-{digest(words)}"
 
