@@ -48,6 +48,7 @@ def checked_said(
 ) -> tuple[list[Said], list[Remembered]]:
     """What is to be remembered, and what never is: system text, messages without text, tool results unless `tools`.
 
+    Trust    what an assistant says behind a tool's result may repeat it, and is a tool's.
     Raises   UsageError for anything that is neither text nor message, and for a key that is no text or empty.
     """
     if key is not None and not checked_name("idempotency_key", key):
@@ -56,18 +57,29 @@ def checked_said(
     items = [what] if listed is None else listed
     said: list[Said] = []
     refused: list[Remembered] = []
-    asked = ""
+    asked, foreign = "", False
     for at, item in enumerate(items):
         where = "what" if listed is None else f"what[{at}]"
         one = _said(item, where, tools=tools)
+        foreign = foreign or _is_result(item, where)
         if isinstance(one, str):
             refused.append(Remembered("refused", "", "", "", why=f"{where}: {one}"))
             continue
         order = -1 if listed is None and one.kind == "fact" else at  # of two said at once, the later one holds
         name = None if key is None else f"{key}#{at}"
-        said.append(replace(one, session=session, order=order, op_key=name, asked=asked))
+        trust = "tool" if foreign and one.role == "assistant" else one.trust
+        said.append(replace(one, session=session, order=order, op_key=name, asked=asked, trust=trust))
         asked = one.text if one.role == "assistant" else ""
     return said, refused
+
+
+def _is_result(item: object, where: str) -> bool:
+    """Whether it is a tool's result, on any wire."""
+    if isinstance(item, str):
+        return False
+    message = plain(item, where)
+    parts = [part.get("type") for part in parts_of(message)]
+    return message.get("role") == "tool" or message.get("type") == "function_call_output" or "tool_result" in parts
 
 
 def _said(item: object, where: str, *, tools: bool) -> Said | str:

@@ -74,10 +74,10 @@ def _spooled(reply: Reply, capture: Capture, without: WithoutMemory, known: Know
 
 
 def _asked(without: WithoutMemory, capture: Capture) -> tuple[str, bool]:
-    """The user's newest words, and whether a tool's results stand behind them."""
-    shape, tainted = without.shape, False
+    """The user's newest words, and whether a tool's results stand in the conversation."""
+    shape = without.shape
+    tainted = any(shape.results(message) for message in without.given)
     for message in reversed(without.given):
-        tainted = tainted or bool(shape.results(message))
         if message.get("role") == "user":
             words = words_of(shape, capture.kit.tokenizer, message).strip()[:MAX_MEMORY_CHARS]
             if words:
