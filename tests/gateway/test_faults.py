@@ -14,7 +14,7 @@ from offprompt.testing.clock import MovedClock
 from offprompt.testing.upstream import Upstream
 from tests.gateway.client import Client, script, text_of
 from tests.gateway.conftest import ALSO_THINKING, NewGateway, before
-from tests.service.talk import WIRES, Wire, call, calls, flat, messages_of, tool
+from tests.service.talk import WIRES, Say, Wire, call, calls, flat, messages_of, tool
 
 ORDER = "ORD-2291-KX-7-upper-deck-window"
 
@@ -149,8 +149,8 @@ def test_recalled_text_is_not_captured_again(gateway: NewGateway, wire: Wire, st
     with Client(running, wire, streams=streams) as client:
         client.say("Where is my dentist now?")
         client.say("Sure?")
-    users = [one.text for one in running.alice.memories.list().memories if one.role in ("", "user")]
-    assert sum("Oak Street 12" in text for text in users) == 1
+    held = [one.text for one in running.alice.memories.list().memories]
+    assert sum("Oak Street 12" in text for text in held) == 1, "neither what was shown, nor the answer that repeats it"
 
 
 ODD_IDS = [
@@ -168,6 +168,28 @@ def test_long_and_odd_call_ids_stay_as_they_are(gateway: NewGateway, wire: Wire,
         assert [each[0] for each in client.calls(reply)] == [call_id]
         assert text_of(client.answer((call_id, "seen")), wire) == "Done."
     assert running.upstream.faults == []
+
+
+def test_ids_that_come_again_in_a_turn_are_not_taken_for_one_another(gateway: NewGateway, streams: bool) -> None:
+    """As of servers that count the calls of each message anew; OpenAI's wire alone takes that."""
+    said: list[str | Say] = []
+    for at in range(2):
+        said += [
+            call("mem_search", "call_0", query=f"town {at}"),
+            call("look", "call_0", text="[[mem:nothing_such]]"),
+            call("look", "call_0", text=f"town {at}"),
+            f"Seen {at}.",
+        ]
+    running = gateway(*script("openai", *said))
+    running.alice.write("city", "Ulm")
+    with Client(running, "openai", streams=streams, tools=[tool("look", "openai")]) as client:
+        for at in range(2):
+            assert client.calls(client.say(f"Look {at}")) == [("call_0", "look", {"text": f"town {at}"})]
+            assert text_of(client.answer(("call_0", f"small {at}")), "openai") == f"Seen {at}."
+        assert "mem_" not in json.dumps(client.messages)
+    assert running.upstream.faults == []
+    last = canonical(messages_of(running.upstream.requests[-1]))
+    assert last.count('"call_0"') == 2 * 6, "what was hidden is put back, each call with its result"
 
 
 def test_two_memory_calls_and_one_of_the_client_in_a_message(gateway: NewGateway, wire: Wire, streams: bool) -> None:

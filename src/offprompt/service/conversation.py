@@ -85,8 +85,9 @@ class Conversation:
             replies += [before] if before.kind == "assistant" else []
             parent = before.parent
         messages = [held_form(each) for each in reversed(replies)]
-        called = {call.call_id for each in messages for call in self.shape.calls(each)}
-        theirs = {each for each in called if each not in self._by_id}
+        answers = self.answers(entry.key)
+        ours = {result.call_id for each in answers for result in self.shape.results(dict(each.message))}
+        theirs = {call.call_id for call in self.shape.calls(messages[-1])} - ours
         for last_text in (False, True)[: min(len(messages), 2)]:
             told = self.shape.told(messages, theirs, last_text=last_text)
             self._told.setdefault(parent, {}).setdefault(self.shape.signature(told), entry.key)

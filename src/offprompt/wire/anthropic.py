@@ -210,14 +210,11 @@ class AnthropicMessages:
 
     def told(self, messages: Sequence[Message], calls: Container[str], *, last_text: bool = False) -> Message:
         """See `Shape`; the blocks of one stand behind those of the other."""
-        blocks = [
-            block
-            for each in messages
-            for block in parts_of(each)
-            if not last_text or each is messages[-1] or block.get("type") != "text"
-        ]
-        shown = [each for each in blocks if each.get("type") != "tool_use" or str(each.get("id")) in calls]
-        return {**messages[-1], "content": shown}
+        *earlier, last = messages
+        hidden = ("tool_use", "text") if last_text else ("tool_use",)
+        blocks = [block for each in earlier for block in parts_of(each) if block.get("type") not in hidden]
+        own = [block for block in parts_of(last) if block.get("type") != "tool_use" or str(block.get("id")) in calls]
+        return {**last, "content": [*blocks, *own]}
 
     def signature(self, message: Message) -> str:
         """See `Shape`."""

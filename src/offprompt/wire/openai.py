@@ -214,7 +214,7 @@ class OpenAIChat:
 
     def told(self, messages: Sequence[Message], calls: Container[str], *, last_text: bool = False) -> Message:
         """See `Shape`; an empty line stands between two texts."""
-        called = [as_dict(call) or {} for each in messages for call in as_list(each.get("tool_calls")) or []]
+        called = [as_dict(call) or {} for call in as_list(messages[-1].get("tool_calls")) or []]
         shown = [call for call in called if str(call.get("id")) in calls]
         told: Message = dict(messages[-1])
         if len(messages) > 1:

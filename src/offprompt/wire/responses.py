@@ -199,14 +199,12 @@ class OpenAIResponses:
 
     def told(self, messages: Sequence[Message], calls: Container[str], *, last_text: bool = False) -> Message:
         """See `Shape`; the items of one stand behind those of the other."""
-        items = [
-            item
-            for each in messages
-            for item in _items(each)
-            if not last_text or each is messages[-1] or item.get("type") != "message"
-        ]
-        shown = [each for each in items if not is_call(each) or str(each.get("call_id")) in calls]
-        return {**messages[-1], OUTPUT: shown}
+        *earlier, last = messages
+        items = [item for each in earlier for item in _items(each) if not is_call(item)]
+        if last_text:
+            items = [item for item in items if item.get("type") != "message"]
+        own = [item for item in _items(last) if not is_call(item) or str(item.get("call_id")) in calls]
+        return {**last, OUTPUT: [*items, *own]}
 
     def signature(self, message: Message) -> str:
         """See `Shape`."""

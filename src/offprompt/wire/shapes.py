@@ -167,7 +167,8 @@ class Shape(Protocol):
     def told(self, messages: Sequence[Message], calls: Container[str], *, last_text: bool = False) -> Message:
         """Assistant messages of one answer as one: what its reader gets of them.
 
-        calls    the ids of those for it. last_text: of the texts only the last message's, all else of each.
+        calls    the ids of those for it in the last message: of the others all were answered, and their ids may come
+                 again. last_text: of the texts only the last message's, all else of each.
         """
         ...
 
