@@ -128,6 +128,25 @@ def test_pairs_of_calls_and_results_stay_together_where_history_is_cut(wire: Wir
         assert last.count(f'"c{at}"') == last.count(f'"m{at}"') == 2, "a call stands with its result"
 
 
+def test_pairs_stay_together_where_a_turn_is_cut_between_its_calls(wire: Wire, streams: bool) -> None:
+    said = [calls(call("mem_read", f"m{at}", slot="city"), call("look", f"c{at}", text="a")) for at in range(12)]
+    with (
+        before(Upstream(script(wire, *said, "Seen.")), settings={"context_tokens": 4000}) as running,
+        Client(running, wire, streams=streams, model="small", tools=[tool("look", wire)]) as client,
+    ):
+        running.alice.write("city", "Ulm")
+        client.say("Look at every town")
+        for at in range(12):
+            client.answer((f"c{at}", f"the town of chapter {at} is small and lies by the river " * 30))
+    assert running.upstream.faults == []
+    last = canonical(messages_of(running.upstream.requests[-1]))
+    left = [at for at in range(12) if f'"c{at}"' in last]
+    assert 0 < len(left) < 12, "something left, and not all"
+    assert "Look at every town" in last
+    for at in left:
+        assert last.count(f'"c{at}"') == last.count(f'"m{at}"') == 2, "a call stands with its result"
+
+
 def test_the_memory_block_is_the_same_in_all_calls_of_a_turn(gateway: NewGateway, wire: Wire) -> None:
     said = [call("look", "c1", text="a"), call("look", "c2", text="b"), "Oak Street."]
     running = gateway(*script(wire, *said))

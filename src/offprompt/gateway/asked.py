@@ -11,7 +11,7 @@ from offprompt.errors import UsageError
 from offprompt.gateway.events import read_json
 from offprompt.records import Message, as_dict, as_list, compact
 from offprompt.wire.profiles import SHAPES, profile_for
-from offprompt.wire.shapes import Shape, Wire
+from offprompt.wire.shapes import Shape, Wire, check_tools
 
 COUNTED: Final = "/messages/count_tokens"
 PATHS: Final[Mapping[str, Wire]] = {
@@ -163,9 +163,22 @@ def taken(wire: Wire, raw: bytes, path: str = "") -> Asked:
             raise NotOursError(f"{key} is set, and what it stands for is not in the request")
     if isinstance(body.get("n"), int) and body["n"] > 1:
         raise NotOursError("n asks for several replies")
-    tools = [as_dict(each) or {} for each in as_list(body.get("tools")) or []]
+    tools = _tools(body, wire)
     system = _text(body.get("system")) if wire == "anthropic" else ""
     return Asked(wire, body, messages, system, tools, is_count=path.endswith(COUNTED))
+
+
+def _tools(body: Mapping[str, Any], wire: Wire) -> list[dict[str, Any]]:
+    """The client's tools.
+
+    Raises   NotOursError for one that no session has beside its own, or whose calls none reads.
+    """
+    given = as_list(body.get("tools")) or []
+    try:
+        check_tools(given, wire)
+    except UsageError as exc:
+        raise NotOursError(str(exc)) from exc
+    return [as_dict(each) or {} for each in given]
 
 
 def tool_names(body: Mapping[str, Any]) -> list[str]:
