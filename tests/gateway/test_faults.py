@@ -129,7 +129,8 @@ def test_pairs_of_calls_and_results_stay_together_where_history_is_cut(wire: Wir
 
 
 def test_pairs_stay_together_where_a_turn_is_cut_between_its_calls(wire: Wire, streams: bool) -> None:
-    said = [calls(call("mem_read", f"m{at}", slot="city"), call("look", f"c{at}", text="a")) for at in range(12)]
+    long = "a town that is small and lies by the river " * 30  # in the call: a cut would come right behind it
+    said = [calls(call("mem_read", f"m{at}", slot="city"), call("look", f"c{at}", text=long)) for at in range(12)]
     with (
         before(Upstream(script(wire, *said, "Seen.")), settings={"context_tokens": 4000}) as running,
         Client(running, wire, streams=streams, model="small", tools=[tool("look", wire)]) as client,
@@ -137,7 +138,7 @@ def test_pairs_stay_together_where_a_turn_is_cut_between_its_calls(wire: Wire, s
         running.alice.write("city", "Ulm")
         client.say("Look at every town")
         for at in range(12):
-            client.answer((f"c{at}", f"the town of chapter {at} is small and lies by the river " * 30))
+            client.answer((f"c{at}", f"town {at}"))
     assert running.upstream.faults == []
     last = canonical(messages_of(running.upstream.requests[-1]))
     left = [at for at in range(12) if f'"c{at}"' in last]
