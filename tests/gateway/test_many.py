@@ -28,9 +28,9 @@ LEFT_AT = re.compile(rb', "left_at": \d+')
 
 
 @pytest.fixture
-def url() -> Generator[str]:
+def url(tmp_path: Path) -> Generator[str]:
     with ExitStack() as stack:
-        memory = stack.enter_context(offprompt.open(":memory:"))
+        memory = stack.enter_context(offprompt.open(tmp_path / "agent.db"))
         upstream = stack.enter_context(served(constant.app))
         gateway = Gateway(Who(memory, nobody, ANYBODY), Upstreams([Target(upstream)]), GatewayOptions())
         yield stack.enter_context(served(gateway))
