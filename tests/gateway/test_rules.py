@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from offprompt.records import MEMORY_ACTIONS
 from tests.gateway.client import Client, script, text_of
 from tests.gateway.conftest import NewGateway
 from tests.service.talk import Wire, call, flat, messages_of, tool
 
 REQUIRED: dict[Wire, Any] = {"openai": "required", "responses": "required", "anthropic": {"type": "any"}}
 NONE: dict[Wire, Any] = {"openai": "none", "responses": "none", "anthropic": {"type": "none"}}
+OVER: dict[Wire, Callable[[Any], bool]] = {
+    "openai": lambda reply: reply.choices[0].finish_reason == "stop",
+    "responses": lambda reply: reply.status == "completed",
+    "anthropic": lambda reply: reply.stop_reason == "end_turn",
+}
 NAMED: dict[Wire, Any] = {
     "openai": {"type": "function", "function": {"name": "look"}},
     "responses": {"type": "function", "name": "look"},
@@ -53,6 +60,7 @@ def test_a_model_that_only_asks_its_memory_is_stopped(gateway: NewGateway, wire:
         reply = client.say("Where do I live?")
         assert client.calls(reply) == []
         assert "mem_" not in str(client.messages)
+        assert OVER[wire](reply), "the client waits for no call"
     assert len(running.upstream.requests) <= 8
     assert running.upstream.faults == []
 
@@ -95,3 +103,23 @@ def test_unknown_fields_go_on_as_they_are(gateway: NewGateway) -> None:
         assert text_of(client.say("Where?"), "openai") == "Ulm."
     for request in running.upstream.requests:
         assert {key: request[key] for key in more} == more
+
+
+def test_marks_and_unknown_fields_of_system_text_and_tools_stay_and_ours_stand_behind(
+    gateway: NewGateway, streams: bool
+) -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    system = [{"type": "text", "text": "Be kind."}, {"type": "text", "text": "Be brief.", **mark}]
+    look = {**tool("look", "anthropic"), **mark}
+    running = gateway(*script("anthropic", call("mem_read", "m1", slot="city"), "Ulm.", "Yes."))
+    running.alice.write("city", "Ulm")
+    with Client(running, "anthropic", streams=streams, system=system, tools=[look]) as client:
+        client.say("Where?")
+        client.say("Sure?")
+    for request in running.upstream.requests:
+        assert request["system"][:2] == system
+        assert request["tools"][0] == look
+        assert [each["name"] for each in request["tools"][1:]] == list(MEMORY_ACTIONS)
+    heads = [[request["system"], request["tools"]] for request in running.upstream.requests]
+    assert heads[0] == heads[1] == heads[2]
+    assert running.upstream.faults == []

@@ -24,3 +24,18 @@ def test_memory_calls_run_inside_and_the_client_sees_one_reply(gateway: NewGatew
     assert messages_of(second)[: len(messages_of(first))] == messages_of(first)
     assert messages_of(third)[: len(messages_of(second))] == messages_of(second)
     assert "Ulm" in flat(messages_of(third)[-2:])
+
+
+def test_the_id_of_a_reply_that_took_several_is_the_one_that_the_docs_say(
+    gateway: NewGateway, wire: Wire, streams: bool
+) -> None:
+    replies = script(wire, call("mem_read", slot="city"), "Ulm.")
+    for at, reply in enumerate(replies):
+        reply["id"] = f"reply_{at}"
+    running = gateway(*replies, head="always")
+    running.alice.write("city", "Ulm")
+    with Client(running, wire, streams=streams) as client:
+        reply = client.say("Where?")
+    assert text_of(reply, wire) == "Ulm."
+    is_last = wire == "responses" and not streams  # from which a client may go on
+    assert reply.id == f"reply_{int(is_last)}"
