@@ -70,6 +70,7 @@ def test_a_refused_erasure_leaves_no_receipt(filled: RunCli, tmp_path: Path) -> 
     assert not (tmp_path / "r.json").exists()
     assert "case 7" in filled("hold", "list").out
     assert filled("hold", "lift", "--user", "alice").code == 0
+    assert "offprompt hold list" in filled("hold", "lift", "--user", "alice").err
     assert filled("erase", "--user", "alice", "--yes", "--receipt", "r.json").code == 0
 
 

@@ -65,8 +65,11 @@ def test_a_fact_is_corrected_pinned_and_forgotten_by_its_name(scope: BoundScope)
     assert not scope.pin(tea.name, pinned=False).pinned
     scope.forget(tea.name)
     assert tea.name not in {one.name for one in scope.known()}
-    with pytest.raises(UsageError, match="is a slot"):
+    with pytest.raises(UsageError, match="no fact's id"):
         scope.pin("home")
+    with pytest.raises(NotFoundError, match="spelled alike: home"):
+        scope.correct("hoem", "Lisbon")
+    assert "hoem" not in {one.name for one in scope.known()}
     with pytest.raises(NotFoundError):
         scope.correct("m_01m8qfr953qkm45zyzeb42xaah", "x")
 

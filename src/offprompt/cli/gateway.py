@@ -111,7 +111,7 @@ def gateway(
 ) -> None:
     """Stand between an agent and its models: the agent's base URL is all that changes.
 
-    --user: whose memory it is where a request shows no key. What is not given here, the table `[gateway]` of the config
+    --user: whose memory it is where a request shows no key. What is not given here, the table `gateway` of the config
     file says.
     """
     try:

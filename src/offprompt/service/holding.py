@@ -55,7 +55,7 @@ class Holds:
             events = [Event(self._clock.now(), scope, "hold.lift", actor)]
             if self._notes.set_note(_place(scope), None, was=text, events=events):
                 return msgspec.json.decode(text, type=Hold)
-        raise NotFoundError(f"the scope {scope} is not held; see offprompt hold list", name=str(scope))
+        raise NotFoundError(f"the scope {scope} is not held; list what is with `offprompt hold list`")
 
     def check(self, scope: Scope) -> None:
         """Nothing, if nothing in the scope's subtree is held.

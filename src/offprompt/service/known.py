@@ -44,12 +44,15 @@ def correct(slots: Slots, memories: Memories, name: str, text: str) -> Known:
     """Put another text in place of what is known under a name: a slot's new version, or a fact's.
 
     A part of the profile that rules read stands in facts too: the new one replaces them.
+    Raises   NotFoundError if nothing is known under the name, naming what is spelled alike.
     """
     if name.startswith(RESERVED_PREFIX):
         return _of(memories.update(name, text=text))
     current = slots.get(name, touch=False)
-    if current is None or current.actor != RULES:
-        return _of_slot(slots.write(name, text, policy=None if current is None else current.policy))
+    if current is None:
+        raise slots.missing(name)
+    if current.actor != RULES:
+        return _of_slot(slots.write(name, text, policy=current.policy))
     before = [one for one in memories.list(kinds=["fact"], limit=MOST) if _is_about(one, current.name)]
     done = memories.upsert_fact(USER, current.name, text)
     if others := [one.memory_id for one in before if one.memory_id not in done.replaced]:
@@ -64,10 +67,12 @@ def _is_about(memory: Memory, name: str) -> bool:
 def pin(memories: Memories, name: str, *, pinned: bool = True) -> Known:
     """Keep a fact for ever and list it first; or no longer.
 
-    Raises   UsageError for a slot: its life is its ttl.
+    Raises   UsageError for what is no fact's id: a slot's life is its ttl.
     """
     if not name.startswith(RESERVED_PREFIX):
-        raise UsageError(f"{name!r} is a slot, and slots without a ttl never expire; pin a fact by its id (m_…)")
+        raise UsageError(
+            f"{name!r} is no fact's id; pin a fact by its id (m_…), as `known` has it; slots without a ttl never expire"
+        )
     return _of(memories.update(name, pinned=pinned))
 
 

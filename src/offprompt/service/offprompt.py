@@ -146,7 +146,7 @@ class BoundScope:
     def correct(self, name: str, text: str) -> Known:
         """Put another text in place of what `known` lists under a name.
 
-        Raises   NotFoundError if a memory is not there; as `write` and `memories.update`.
+        Raises   NotFoundError if nothing is known under the name; as `write` and `memories.update`.
         """
         from offprompt.service.known import correct  # noqa: PLC0415 - loaded with its first use
 
