@@ -6,14 +6,16 @@ import pytest
 
 import offprompt
 from offprompt.errors import UnauthenticatedError
+from offprompt.records.access import TOKEN
 from tests.cli.conftest import Run
 
 
 def test_a_key_is_made_shown_once_listed_rotated_and_revoked(run: Run, store: str) -> None:
     ran = run("key create 'support bot' --user alice --also-user 李雷 --role read --per-minute 60 --app shop")
-    token, told = ran.out.splitlines()
-    assert token.startswith("op_")
+    token, told, behind = ran.out.splitlines()
+    assert TOKEN.fullmatch(token), "what the gateway knows a misplaced one by"
     assert "Authorization: Bearer" in told
+    assert "Offprompt-Key: op_…" in behind
     listed = run("key list --app shop --json")
     assert token not in listed.out
     (key,) = listed.document["keys"]

@@ -234,7 +234,7 @@ def test_two_memory_calls_and_one_of_the_client_in_a_message(gateway: NewGateway
 def test_no_client_names_another_user(gateway: NewGateway) -> None:
     running = gateway(*script("openai", "Hello."))
     running.memory.scope(user="bob").write("city", "a city that only Bob may hear of")
-    refused = pytest.raises(openai.PermissionDeniedError, match="does not allow user='bob'")
+    refused = pytest.raises(openai.PermissionDeniedError, match="the gateway's own user")
     with Client(running, "openai", extra_headers={"Offprompt-User": "bob"}) as client, refused:
         client.say("Where do I live?")
     assert running.upstream.requests == []

@@ -160,6 +160,23 @@ def test_whom_a_request_names_is_believed_only_where_that_is_said(memory: Offpro
     assert [each.scope.user for each in memory.users()] == ["小明"]
 
 
+def test_what_is_missing_is_what_is_said(memory: Offprompt) -> None:
+    """A key that is for anybody lacks a user, not a key; without a key it is the gateway's own user that is allowed."""
+    key, asked = memory.keys.create("any").token, body("openai", "Hi")
+    with standing(memory, []) as running:
+        keyless = post(running, "openai", asked).json()["error"]["message"]
+        unnamed = post(running, "openai", asked, Offprompt_Key=key).json()["error"]["message"]
+        unknown = post(running, "openai", asked, Offprompt_Key="op_x_y").json()["error"]["message"]
+    assert "send your key" in keyless
+    assert "send your key" not in unnamed
+    assert "Offprompt-User" in unnamed
+    assert "Offprompt-Key: op_…" in unknown
+    with standing(memory, [], user="alice") as running:
+        other = post(running, "openai", asked, Offprompt_User="bob")
+    assert other.status_code == 403
+    assert "--trust-users" in other.json()["error"]["message"]
+
+
 def test_off_the_loopback_nothing_goes_through_without_a_key(memory: Offprompt) -> None:
     with pytest.raises(offprompt.UsageError, match="there is no key yet"):
         standing(memory, [], host="0.0.0.0").__enter__()  # noqa: S104

@@ -107,7 +107,11 @@ def _time(text: str | None) -> float | None:
 
 def _show(call: Call, issued: Issued) -> None:
     """The key, and its token alone on a line, so that it is easily taken from there."""
-    lines = [issued.token, f"{call.say('shown this once; send it as')} Authorization: Bearer {issued.token[:3]}…"]
+    lines = [
+        issued.token,
+        f"{call.say('shown this once; send it as')} Authorization: Bearer op_…",
+        f"{call.say('to a gateway as')} Offprompt-Key: op_…",
+    ]
     call.put({"key": asdict(issued.key), "token": issued.token}, "\n".join(lines))
 
 

@@ -40,7 +40,7 @@ CHINESE: Final = {
     "the kinds by default": "默认种类",
     "all kinds": "全部种类",
     "English, made with seed": "英文，生成种子",
-    "events": "事件",
+    "events": "条事件",
     "keys": "密钥",
     "held": "已保全",
     "no longer held": "已解除保全",
@@ -54,7 +54,7 @@ CHINESE: Final = {
     "changed": "已更改",
     "nothing to change": "无需更改",
     "listening on": "正在监听",
-    "point your agent here:": "请把代理指向这里：",
+    "point your agent here:": "请把智能体指向这里：",
     "id": "标识",
     "roles": "角色",
     "created": "创建时间",
@@ -63,6 +63,7 @@ CHINESE: Final = {
     "revoked": "已吊销",
     "servers refuse it within seconds:": "服务器最迟拒绝它的秒数：",
     "shown this once; send it as": "仅显示这一次；发送方式：",
+    "to a gateway as": "发给网关时：",
     "token:": "令牌：",
     "tool": "工具",
     "argument": "参数",
@@ -107,7 +108,7 @@ CHINESE: Final = {
         "这么小的记忆不妨直接放进提示一次：mode='inline' 就是这样做的。"
     ),
     "A replay of an agent's log that was made up just now, without any model:": (
-        "下面重放一份刚刚生成的代理日志，不调用任何模型："
+        "下面重放一份刚刚生成的智能体日志，不调用任何模型："
     ),
     "… other subjects …": "……聊别的话题……",
     "memory": "记忆",
@@ -179,7 +180,7 @@ CHINESE: Final = {
     "indexed": "已建索引",
     "by words alone: there is no embedder": "仅按词查找：没有嵌入模型",
     "entries of the vector index mended": "向量索引中已修正的条目",
-    "agent": "代理",
+    "agent": "智能体",
     "everyone": "所有人",
     "would move to": "将移到",
     "nothing is stored under": "这个标识下没有任何内容：",

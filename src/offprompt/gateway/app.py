@@ -20,7 +20,7 @@ from offprompt.gateway.request import AsgiScope, Receive, Request
 from offprompt.gateway.told import refused, told
 from offprompt.gateway.unremembered import CHAINED, ResponseIds, bounded
 from offprompt.gateway.upstream import Answered, Upstreams, passed_on, plain_headers
-from offprompt.gateway.who import Who
+from offprompt.gateway.who import Who, check_places
 from offprompt.records import Identity
 from offprompt.rest.problems import RequestError
 from offprompt.service.agent_stream import in_thread
@@ -126,6 +126,7 @@ class Gateway:
         if self._check is not None:
             self._check(request.named)
         request.check_own()
+        check_places(request.named)
         if "websocket" in request.named.get("upgrade", "").lower():
             raise RequestError(HTTPStatus.UPGRADE_REQUIRED, NO_SOCKET, {"upgrade": "HTTP/1.1"})
         if not self._who.needs_key:

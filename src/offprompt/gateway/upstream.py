@@ -121,9 +121,10 @@ class Upstreams:
             await response.aclose()
 
     def _away(self, target: Target, exc: Exception) -> ModelError:
-        why = str(exc) or type(exc).__name__
+        why = str(exc).rstrip(".") or type(exc).__name__
         return ModelError(
-            f"the upstream {masked(target.url)} does not answer: {why}; check its address", kind="connection"
+            f"the upstream {masked(target.url)} does not answer: {why}; see that it runs, and check its address",
+            kind="connection",
         )
 
     async def close(self) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from offprompt.errors import ScopeError, UsageError
+from offprompt.errors import ForbiddenError, ScopeError, UnauthenticatedError, UsageError
 from offprompt.gateway.asked import Asked, NotOursError
 from offprompt.gateway.clients import conversation_of, user_of
 from offprompt.records import Identity, compact
+from offprompt.records.access import TOKEN
 from offprompt.rest.endpoint import decoded
 from offprompt.service.access import actor_for, scope_for
 from offprompt.service.accounting import digester
@@ -19,6 +20,19 @@ KEY: Final = "offprompt-key"
 NOBODY: Final = (
     "no memory is named: send your key in the header Offprompt-Key, or say whose memory it is with Offprompt-User (or "
     "the request's own `user`, or `metadata.user_id`) where the gateway takes that; or start it with --user alice"
+)
+ANYBODY: Final = (
+    "no memory is named: the key is for any user, so say with Offprompt-User (or the request's own `user`, or "
+    "`metadata.user_id`) whose it is; or use a key for one user"
+)
+ANOTHER: Final = (
+    "without a key the gateway's own user (--user) is the only one; send a key that is for another in the header "
+    "Offprompt-Key, or start it with --trust-users"
+)
+THEIR_PLACES: Final = ("authorization", "x-api-key", "api-key")
+MISPLACED: Final = (
+    "a key of this memory (op_…) stands where the provider's belongs, so nothing was sent; send it in the header "
+    "Offprompt-Key, and the provider's own in its place"
 )
 
 Identify = Callable[[Mapping[str, str]], Identity]
@@ -62,8 +76,13 @@ class Who:
             # Whoever is of one user is not asked what stands in fields that are for the provider.
             user = user_of(headers, asked)
         if user is None and agent is None and identity.users is None and identity.default_user is None:
-            raise ScopeError(NOBODY)
-        scope = scope_for(identity, app=_said(headers, "app"), user=user, agent=agent, role="write")
+            raise ScopeError(ANYBODY if headers.get(KEY) else NOBODY)
+        try:
+            scope = scope_for(identity, app=_said(headers, "app"), user=user, agent=agent, role="write")
+        except ForbiddenError as exc:
+            if identity is not self.without_key:
+                raise
+            raise ForbiddenError(ANOTHER) from exc
         bound = self.memory.scope(
             app=scope.app, user=scope.user, agent=scope.agent, actor=actor_for(identity, scope.user)
         )
@@ -83,6 +102,12 @@ class Who:
         except (UsageError, RecursionError) as exc:
             raise NotOursError(str(exc)) from exc
         return f"gw-{digest(words)}"
+
+
+def check_places(headers: Mapping[str, str]) -> None:
+    """Raises UnauthenticatedError for a key of ours where the provider would get it."""
+    if any(TOKEN.search(headers.get(place, "")) for place in THEIR_PLACES):
+        raise UnauthenticatedError(MISPLACED)
 
 
 def _said(headers: Mapping[str, str], kind: str) -> str | None:

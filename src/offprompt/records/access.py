@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -12,6 +13,9 @@ Role: TypeAlias = Literal["read", "write", "admin"]
 """What one may do: find, change, or all: erase, users, keys, the shared scope, what wipes much at once."""
 
 ROLES: Final[tuple[Role, ...]] = ("read", "write", "admin")
+
+TOKEN: Final = re.compile(r"\bop_[0-9a-f]{16}_[\w-]{43}")
+"""What a key's token looks like, in whatever text."""
 
 
 @dataclass(frozen=True, slots=True)

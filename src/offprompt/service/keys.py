@@ -26,7 +26,8 @@ CACHE_S: Final = 5.0
 CACHED: Final = 4096
 UNKNOWN: Final = (
     "the key is not valid: it was never made in this store, has been revoked or rotated, or has expired; make "
-    "one there with `offprompt key create` (--url as the server's) and send it as 'Authorization: Bearer op_…'"
+    "one there with `offprompt key create` (--url as the server's) and send it as 'Authorization: Bearer op_…', to a "
+    "gateway as 'Offprompt-Key: op_…'"
 )
 
 Index: TypeAlias = dict[str, list[str]]
