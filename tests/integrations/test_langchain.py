@@ -196,7 +196,7 @@ def test_users_are_apart_and_the_context_goes_before_the_config() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"), [({"configurable": {"user_id": "a"}}, "thread_id"), (config(user=None), "user")]
+    ("given", "words"), [({"configurable": {"user_id": "a"}}, "thread_id"), (config(user=None), "no user_id")]
 )
 def test_without_a_thread_or_a_user_it_says_how_to_give_one(given: dict[str, Any], words: str) -> None:
     with (
@@ -209,6 +209,13 @@ def test_without_a_thread_or_a_user_it_says_how_to_give_one(given: dict[str, Any
 def test_an_option_that_is_none_is_refused() -> None:
     with offprompt.open(":memory:") as memory, pytest.raises(offprompt.UsageError, match=r"polcy=.* is no option"):
         OffpromptMiddleware(memory, polcy="window")
+
+
+@pytest.mark.parametrize("given", ["agent.db", "a scope"])
+def test_what_is_no_opened_memory_is_refused(given: Any) -> None:
+    with offprompt.open(":memory:") as memory, pytest.raises(offprompt.UsageError, match="is no opened memory"):
+        wrong: Any = memory.scope(user="alice") if given == "a scope" else given
+        OffpromptMiddleware(wrong)
 
 
 @pytest.mark.parametrize("wire", WIRES)

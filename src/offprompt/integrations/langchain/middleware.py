@@ -26,6 +26,7 @@ from offprompt.wire.profiles import SHAPES
 MAX_SECRET_CALLS: Final = 1024
 """Calls with secrets in their arguments that a process holds until they are run."""
 
+EXAMPLE: Final = 'agent.invoke({"messages": […]}, {"configurable": {"thread_id": "t1", "user_id": "alice"}})'
 LOST: Final = (
     "not run: its secret was held by a process that is gone, and is not stored; make the same call once more / "
     "未执行：其密文由已结束的进程持有，未被保存；请重新发起同一调用"
@@ -43,13 +44,18 @@ class OffpromptMiddleware(AgentMiddleware[Any, Any, Any]):
     State     holds the conversation as its user sees it: handles resolved, no calls of memory, results whole.
               Secrets are handles there too, and are filled in as a tool runs.
     Middleware behind this one sees the messages of the state; the model alone gets what is sent.
-    Raises    UsageError for options that are none; ScopeError, as a request comes, without a user or a thread.
+    Raises    UsageError for what is no opened memory, and for options that are none; ScopeError, as a request comes,
+              without a user or a thread.
     Safety    any number of threads and tasks; requests of one conversation come one after the other.
     """
 
     def __init__(self, memory: Offprompt | Client, *, agent: str | None = None, **options: Any) -> None:
         super().__init__()
         self.tools = []
+        if not isinstance(memory, (Offprompt, Client)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(
+                f"memory={memory!r} is no opened memory; give what offprompt.open(…) returned, no scope of it"
+            )
         if unknown := sorted(options.keys() - set(OPTIONS)):
             raise UsageError(f"{unknown[0]}={options[unknown[0]]!r} is no option; there are: {', '.join(OPTIONS)}")
         self._memory, self._agent, self._options = memory, agent, options
@@ -103,7 +109,12 @@ class OffpromptMiddleware(AgentMiddleware[Any, Any, Any]):
         )
 
     def _scope(self, user: str | None) -> Any:
-        scope = self._memory.scope() if user is None else self._memory.scope(user=user)
+        try:
+            scope = self._memory.scope() if user is None else self._memory.scope(user=user)
+        except ScopeError as exc:
+            if user is not None:
+                raise
+            raise ScopeError(f"no user_id: say whose memory it is, e.g. {EXAMPLE}") from exc
         return scope.narrow(agent=self._agent)
 
     def _told(self, scope: Callable[[], Any], raw: AIMessage, reply: Reply) -> dict[str, str]:
@@ -170,10 +181,7 @@ def thread_of(configurable: Mapping[str, Any]) -> str:
     """
     thread = configurable.get("thread_id")
     if thread is None or not str(thread):
-        raise ScopeError(
-            "no thread_id: say which conversation it is, e.g. "
-            'agent.invoke({"messages": […]}, {"configurable": {"thread_id": "t1", "user_id": "alice"}})'
-        )
+        raise ScopeError(f"no thread_id: say which conversation it is, e.g. {EXAMPLE}")
     within = str(configurable.get("checkpoint_ns") or "").split("|")[:-1]
     return "/".join([str(thread), *(part.partition(":")[0] for part in within)])
 
