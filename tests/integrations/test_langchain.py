@@ -213,9 +213,10 @@ def test_an_option_that_is_none_is_refused() -> None:
 
 @pytest.mark.parametrize("given", ["agent.db", "a scope"])
 def test_what_is_no_opened_memory_is_refused(given: Any) -> None:
-    with offprompt.open(":memory:") as memory, pytest.raises(offprompt.UsageError, match="is no opened memory"):
+    with offprompt.open(":memory:") as memory:
         wrong: Any = memory.scope(user="alice") if given == "a scope" else given
-        OffpromptMiddleware(wrong)
+        with pytest.raises(offprompt.UsageError, match="is no opened memory"):
+            OffpromptMiddleware(wrong)
 
 
 @pytest.mark.parametrize("wire", WIRES)
