@@ -22,4 +22,4 @@ def test_a_user_sees_corrects_pins_and_forgets(run: Run) -> None:
     assert "置顶" in run("known --user alice --lang zh").out
     replaced = run("fact plan free --user alice --json").document
     assert run("fact plan pro --user alice --json").document["replaced"] == [replaced["name"]]
-    assert run("pin home --user alice").code == 2
+    assert run("pin home --user alice").code == 3

@@ -149,6 +149,7 @@ ERRORS = [
     errors.BudgetError("tokens", used=5, limit=4, unit="tokens", way_out="wait", retry_after_s=7200.5),
     errors.RateError("requests", used=61, limit=60, unit="requests", way_out="wait", retry_after_s=2.5),
     errors.ConflictError("another version"),
+    errors.HeldError("under a legal hold"),
     errors.SchemaError("age", "/0", "is no number"),
     errors.HandleError("not issued"),
     errors.LeakError("key", form="base64", chars=32, whole=False, where="tools", way_out="show it"),

@@ -65,7 +65,7 @@ def test_a_fact_is_corrected_pinned_and_forgotten_by_its_name(scope: BoundScope)
     assert not scope.pin(tea.name, pinned=False).pinned
     scope.forget(tea.name)
     assert tea.name not in {one.name for one in scope.known()}
-    with pytest.raises(UsageError, match="no fact's id"):
+    with pytest.raises(NotFoundError, match="no fact 'home'"):
         scope.pin("home")
     with pytest.raises(NotFoundError, match="spelled alike: home"):
         scope.correct("hoem", "Lisbon")

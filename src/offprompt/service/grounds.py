@@ -7,11 +7,18 @@ apart is whether the user's own words led to it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from offprompt.records import JournalEntry
 from offprompt.service.rendering import own_words, pasted
 from offprompt.service.turn import Turn
+
+_CONCEALED: Final = re.compile(
+    r"[A-Za-z0-9+/_-]{20,}={0,2}|[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
+)
+"""What people do not read and models do: runs that may be base64, invisible characters."""
 
 
 def foreign_texts(turn: Turn) -> Iterator[str]:
@@ -25,7 +32,8 @@ def foreign_texts(turn: Turn) -> Iterator[str]:
         if entry.kind == "user":
             yield from pasted(shape, turn.kit.tokenizer, message).values()
         if entry.kind == "tool":
-            yield entry.text
+            # As it was sent: our own values in it stand there as handles.
+            yield "\n".join(shape.text(dict(form)) for form in entry.live or (message,))
         if any(turn.is_foreign(shown.name) for shown in entry.shown):
             yield "\n".join(shape.text(dict(form)) for form in entry.live or (message,))
 
@@ -34,8 +42,9 @@ def is_users(turn: Turn, departed: Sequence[JournalEntry], name: str, value: str
     """Whether a value that a model writes beside foreign text is the user's: the user said it, or speaks of it now.
 
     Said     each word of the value stands in the user's words in this conversation.
-    Else     the user's words in this turn must hold a word of the name or of the value, and no word that the user did
-             not say may stand in the foreign texts.
+    Else     no word of it that the user did not say may stand in the foreign texts: it is the model's own then. Where
+             one of them has something that people do not read (base64, invisible characters), the user's words in this
+             turn must hold a word of the name or of the value besides.
     Cost     O(words of the user); O(foreign texts) where neither the first nor the second decides.
     Not met  a page that foretells the user's words and gives its value in other words, such as encoded ones.
     """
@@ -44,7 +53,10 @@ def is_users(turn: Turn, departed: Sequence[JournalEntry], name: str, value: str
     new = _words([value]) - now - _words(own_words(turn, dict(entry.message)) for entry in said)
     if not new:
         return True
-    return not _words([name, value]).isdisjoint(now) and new.isdisjoint(_words(foreign_texts(turn)))
+    foreign = list(foreign_texts(turn))
+    if any(_CONCEALED.search(text) for text in foreign) and _words([name, value]).isdisjoint(now):
+        return False
+    return new.isdisjoint(_words(foreign))
 
 
 def _words(texts: Iterable[str]) -> set[str]:

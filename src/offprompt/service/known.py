@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from offprompt.errors import UsageError
+from offprompt.errors import NotFoundError, UsageError
 from offprompt.recall.derive.records import USER
 from offprompt.records import RULES, Known, Memory, Slot, text_of
 from offprompt.records.slot import RESERVED_PREFIX
@@ -67,11 +67,12 @@ def _is_about(memory: Memory, name: str) -> bool:
 def pin(memories: Memories, name: str, *, pinned: bool = True) -> Known:
     """Keep a fact for ever and list it first; or no longer.
 
-    Raises   UsageError for what is no fact's id: a slot's life is its ttl.
+    Raises   NotFoundError for what is no fact's id: a slot's life is its ttl.
     """
     if not name.startswith(RESERVED_PREFIX):
-        raise UsageError(
-            f"{name!r} is no fact's id; pin a fact by its id (m_…), as `known` has it; slots without a ttl never expire"
+        raise NotFoundError(
+            f"no fact {name[:40]!r}; pin a fact by its id (m_…), as `known` has it; slots without a ttl never expire",
+            name=name[:40],
         )
     return _of(memories.update(name, pinned=pinned))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -95,7 +96,8 @@ def _other_size(part: Mapping[str, Any], tokenizer: Tokenizer) -> Size:
             return {key: bare(each) for key, each in members.items()}
         return value if (items := as_list(value)) is None else [bare(each) for each in items]
 
-    size = text_size(compact(bare(loose(dict(part)))), tokenizer)
+    # A part that is no JSON is refused where it is sent; here it only has a length.
+    size = text_size(json.dumps(bare(loose(dict(part))), ensure_ascii=False, default=repr), tokenizer)
     encoded = sum(map(len, data)) * 3 // 4
     return size + Size(0, encoded // BYTES_PER_TOKEN.get(str(part.get("type")), FILE_BYTES_PER_TOKEN))
 
