@@ -19,6 +19,8 @@ from offprompt.errors import UsageError
 ENV_PREFIX = "OFFPROMPT_"
 SHARES = frozenset({"directory_share", "merge_cosine", "recall_floor"})
 OWN_VARIABLES = frozenset({"URL", "KEY", "USER", "CONFIG", "DATA"})
+READ_ELSEWHERE = frozenset({"user", "url", "models", "gateway"})
+"""What a config file holds beside settings."""
 
 
 _SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
@@ -260,10 +262,10 @@ def _from_file(path: Path) -> dict[str, Any]:
     known, hints = {item.name for item in fields(Settings)}, get_type_hints(Settings)
     values: dict[str, Any] = {}
     for name, value in read_file(path).items():
-        if name in ("user", "url", "models", "gateway"):
+        if name in READ_ELSEWHERE:
             continue
         if name not in known:
-            raise unknown(name, str(path), known)
+            raise unknown(name, str(path), known | READ_ELSEWHERE)
         values[name] = typed(name, value, hints[name], str(path))
     return values
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,19 @@ def test_settings_are_made_again_the_same_and_taken_out_whole(run: Run, project:
         True,
     )
     assert run(f"init {agent} --folder {project} --remove").code == 0
+    assert files(project) == {}
+
+
+def test_without_the_extra_nothing_is_put_in_and_all_is_taken_out(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that cannot start would be seen in the host's log alone."""
+    assert run(f"init cursor --folder {project} --user alice").code == 0
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    ran = run(f"init claude-code --folder {project} --user alice")
+    assert (ran.code, set(files(project))) == (4, {MCP_FILES["cursor"]})
+    assert "pip install 'offprompt[mcp]'" in ran.err
+    assert run(f"init cursor --folder {project} --remove").code == 0
     assert files(project) == {}
 
 

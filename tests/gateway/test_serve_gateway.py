@@ -74,6 +74,9 @@ def test_the_table_says_what_the_command_line_does_not(
     file.write_text("", encoding="utf-8")
     assert main(["gateway", "--port", "0"]) == 2
     assert "upstreams = [" in capfd.readouterr().err
+    file.write_text('[gatway]\nupstreams = "http://127.0.0.1:9"\n', encoding="utf-8")
+    assert main(["gateway", "--port", "0"]) == 2
+    assert "did you mean gateway?" in capfd.readouterr().err, "before that there is no upstream"
 
 
 def test_what_is_given_goes_before_the_table_and_that_before_the_default() -> None:

@@ -14,7 +14,7 @@ import typer
 from offprompt.bootstrap import config_file
 from offprompt.cli.call import Call, command
 from offprompt.cli.doors import STOP_S, Log, Server
-from offprompt.config import read_file
+from offprompt.config import load_settings, read_file
 from offprompt.errors import UnsupportedError
 from offprompt.service.offprompt import Offprompt
 
@@ -70,6 +70,7 @@ def options_of(call: Call, **given: Any) -> GatewayOptions:
     from offprompt.gateway.upstream import targets  # noqa: PLC0415
 
     file = Path(call.options.config) if call.options.config else config_file(os.environ)
+    load_settings(file=file)  # what is wrong in the file is said before what it lacks
     options = options_in({} if file is None else read_file(file), given, where=str(file))
     targets(options.upstreams)
     return options

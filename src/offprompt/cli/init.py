@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,7 +17,7 @@ from offprompt.cli import streams
 from offprompt.cli.call import Call, command
 from offprompt.cli.errors import report
 from offprompt.cli.host_files import HOOK_FILES, HOOKS, MCP_FILES, Agent, with_hooks, with_server, with_toml_server
-from offprompt.cli.mcp import mcp_words, own_command, own_words
+from offprompt.cli.mcp import LACKING, mcp_words, own_command, own_words
 from offprompt.errors import BackendError, OffpromptError, UnsupportedError, UsageError
 from offprompt.records import as_dict
 from offprompt.service.offprompt import Offprompt
@@ -42,6 +43,8 @@ def init(
     """
     if not folder.is_dir():
         raise UsageError(f"there is no folder {str(folder)!r}; name the project's with --folder")
+    if not remove and find_spec("mcp") is None:
+        raise UnsupportedError(LACKING)
     if not remove and not dry_run:
         with call.scope(create=True):  # whose memory it is must be known, and its store must open
             pass

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from offprompt.service.model_doors import Door
     from offprompt.service.model_memory import ModelMemory
 
+LACKING = "the MCP SDK is not installed; run: pip install 'offprompt[mcp]'"
+
 
 def mcp(
     call: Call,
@@ -73,7 +75,7 @@ def _server(call: Call, memory: Offprompt, trust: Trust) -> MemoryServer:
     try:
         from offprompt.mcp.server import MemoryServer  # noqa: PLC0415 - an extra, and a second to load
     except ImportError as exc:
-        raise UnsupportedError("the MCP SDK is not installed; run: pip install 'offprompt[mcp]'") from exc
+        raise UnsupportedError(LACKING) from exc
     from offprompt.service.model_memory import ModelMemory  # noqa: PLC0415 - loads NumPy
 
     door = _door(call, memory, trust)
