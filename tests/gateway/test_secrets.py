@@ -118,15 +118,17 @@ def test_our_own_key_goes_nowhere(tmp_path: Path, log: io.StringIO) -> None:
     assert key not in log.getvalue()
 
 
-@pytest.mark.parametrize("place", ["Authorization", "X-Api-Key", "Api-Key"])
+@pytest.mark.parametrize("place", ["Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Cookie", "?key="])
 def test_our_own_key_in_the_providers_place_is_not_sent_on(tmp_path: Path, place: str) -> None:
     """Who reads "Authorization: Bearer op_…" of the server's page puts it there; the provider must not get it."""
     with offprompt.open(tmp_path / "a.db") as memory:
         key = memory.keys.create("bot", users=["alice"]).token
         with standing(memory, [], user="alice", without_scope="pass") as running:
-            shown = {place: f"Bearer {key}" if place == "Authorization" else key}
-            asked = post(running, "openai", body("openai", "Hi"), **shown)
-            models = httpx.get(f"{running.url}/v1/models", headers=shown)
+            query = f"?key={key}" if place == "?key=" else ""
+            shown = {} if query else {place: f"Bearer {key}"}
+            url = running.url + PATHS["openai"] + query
+            asked = httpx.post(url, json=body("openai", "Hi"), headers=shown, timeout=30)
+            models = httpx.get(f"{running.url}/v1/models{query}", headers=shown)
         assert [asked.status_code, models.status_code] == [401, 401]
         assert "Offprompt-Key" in asked.json()["error"]["message"]
         assert key not in asked.text

@@ -126,7 +126,7 @@ class Gateway:
         if self._check is not None:
             self._check(request.named)
         request.check_own()
-        check_places(request.named)
+        check_places(request.headers, request.path)
         if "websocket" in request.named.get("upgrade", "").lower():
             raise RequestError(HTTPStatus.UPGRADE_REQUIRED, NO_SOCKET, {"upgrade": "HTTP/1.1"})
         if not self._who.needs_key:

@@ -9,6 +9,7 @@ from typing import Final
 from offprompt.errors import ForbiddenError, ScopeError, UnauthenticatedError, UsageError
 from offprompt.gateway.asked import Asked, NotOursError
 from offprompt.gateway.clients import conversation_of, user_of
+from offprompt.gateway.upstream import OURS, Pairs
 from offprompt.records import Identity, compact
 from offprompt.records.access import TOKEN
 from offprompt.rest.endpoint import decoded
@@ -29,7 +30,6 @@ ANOTHER: Final = (
     "without a key the gateway's own user (--user) is the only one; send a key that is for another in the header "
     "Offprompt-Key, or start it with --trust-users"
 )
-THEIR_PLACES: Final = ("authorization", "x-api-key", "api-key")
 MISPLACED: Final = (
     "a key of this memory (op_…) stands where the provider's belongs, so nothing was sent; send it in the header "
     "Offprompt-Key, and the provider's own in its place"
@@ -104,9 +104,10 @@ class Who:
         return f"gw-{digest(words)}"
 
 
-def check_places(headers: Mapping[str, str]) -> None:
-    """Raises UnauthenticatedError for a key of ours where the provider would get it."""
-    if any(TOKEN.search(headers.get(place, "")) for place in THEIR_PLACES):
+def check_places(headers: Pairs, path: str) -> None:
+    """Raises UnauthenticatedError for a key of ours in a header or an address that the provider would get."""
+    theirs = [value.decode("latin-1") for name, value in headers if not name.startswith(OURS)]
+    if any(TOKEN.search(text) for text in (*theirs, path)):
         raise UnauthenticatedError(MISPLACED)
 
 

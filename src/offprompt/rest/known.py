@@ -84,7 +84,7 @@ ENDPOINTS: Final = (
         role="write",
         body=KnownChange,
         answer=Known,
-        example=Example(body={"text": "Lisbon"}, path={"name": "home"}),
+        example=Example(body={"text": "Lisbon"}, path={"name": "city"}, before=("write_slot",)),
     ),
     Endpoint(
         "POST",
