@@ -90,8 +90,28 @@ def test_a_backup_from_before_does_not_bring_anybody_back(filled: RunCli, tmp_pa
     (tmp_path / "body.txt").write_text(f"{BODY} of alice", encoding="utf-8")
     assert filled("verify-erased", "r.json", "--body-file", "body.txt").code == 0
     assert BODY in filled("read", "secret", "--user", "bob").out
+    filled("hold", "add", "case 8", "--user", "bob")
     again = filled("restore", "before.db", "--force", "--json")
     assert json.loads(again.out)["erased"] == 1
+    assert "case 8" in filled("hold", "list").out
+
+
+def test_a_hold_of_a_backup_that_was_lifted_before_the_erasure_keeps_nobody(filled: RunCli) -> None:
+    filled("hold", "add", "case 9", "--user", "alice")
+    filled("hold", "add", "case 10", "--user", "bob")
+    filled("backup", "held.db")
+    filled("hold", "lift", "--user", "alice")
+    filled("erase", "--user", "alice", "--yes", "--receipt", "r.json")
+    assert json.loads(filled("restore", "held.db", "--force", "--json").out)["erased"] == 1
+    assert filled("verify-erased", "r.json").code == 0
+    assert "case 9" not in filled("hold", "list").out
+    assert "case 10" in filled("hold", "list").out
+
+
+def test_who_is_not_there_is_not_erased(filled: RunCli, tmp_path: Path) -> None:
+    refused = filled("erase", "--user", "alic", "--yes", "--receipt", "r.json")
+    assert (refused.code, "offprompt users" in refused.err) == (3, True)
+    assert not (tmp_path / "r.json").exists()
 
 
 def test_free_pages_and_bytes_of_the_file_are_looked_at(tmp_path: Path) -> None:

@@ -145,6 +145,19 @@ def test_erasing_once_more_is_no_error_and_keeps_the_pseudonym(mem: Offprompt) -
     assert left(mem, first) == left(mem, second) == {}
 
 
+def test_whom_nobody_knows_is_not_erased(mem: Offprompt) -> None:
+    live(mem, USER)
+    assert mem.parts.slots.events(limit=1)  # those of another engine are moved when they are read
+    rows = list(cells(mem))
+    for ids in ({"user": "alic@example.com"}, {"agent": "hlper"}, {"session": "s2"}):
+        with pytest.raises(NotFoundError, match="nothing is stored of"):
+            mem.erase(**ids)
+    assert list(cells(mem)) == rows
+    assert mem.parts.main.notes("erased/") == []
+    mem.keys.create("hers", users=["carol"])
+    assert mem.erase(user="carol").counts["keys"] == 1
+
+
 def test_an_agent_and_a_session_are_erased_whole_too(mem: Offprompt) -> None:
     live(mem, USER)
     assert left(mem, mem.erase(agent="helper")) == {}
@@ -237,6 +250,7 @@ def test_a_model_that_reads_turns_meanwhile_stores_nothing(mem: Offprompt) -> No
 
 def test_a_write_that_waited_is_dropped(mem: Offprompt, clock: MovedClock) -> None:
     scope = mem.scope(user=USER)
+    scope.write("code", "old")
     old = spooled_slot("k1", clock.now(), scope.scope, "code", SECRET, {}, "app")
     clock.move(1)
     mem.erase(user=USER)

@@ -18,7 +18,7 @@ from offprompt.cli.errors import corrected
 from offprompt.cli.render import moment, table
 from offprompt.errors import UsageError
 from offprompt.records import ErasureReceipt, Scope
-from offprompt.service.erasing import check_owner
+from offprompt.records.erasure import owner_of
 from offprompt.service.offprompt import Offprompt
 
 NOT_ERASED = 1
@@ -38,15 +38,17 @@ def erase(
     """Remove all of one user, agent or session from every store, for good, and write a receipt that can be checked."""
     with _stored(call) as memory:
         bound = call.scope_of(memory)
-        check_owner(bound.scope)
+        owner_of(bound.scope)
         if not yes:
             raise UsageError(f"erase cannot be undone; if that is meant: {corrected(call.argv, ['--yes'])}")
         ids, target = bound.scope, receipt or Path(f"erasure-{secrets.token_hex(6)}.json")
         with _new_file(target) as file:
             done = memory.erase(user=ids.user, agent=ids.agent, session=ids.session, app=ids.app)
             file.write(msgspec.json.format(msgspec.json.encode(done)) + b"\n")
-    counts = ", ".join(f"{count} {call.say(kind)}" for kind, count in done.counts.items() if count)
-    lines = [f"{call.say('erased for good')}: {counts or call.say('nothing here')}"]
+    went = [f"{count} {call.say(kind)}" for kind, count in done.counts.items() if count and kind != "events"]
+    lines = [f"{call.say('erased for good')}: {', '.join(went) or call.say('nothing here')}"]
+    if count := done.counts["events"]:
+        lines.append(f"{call.say('events under a pseudonym')}: {count}")
     lines += [f"{call.say('not reached')}: {what}" for store in done.stores for what in store.not_reached]
     lines += [f"{call.say('not reached')}: {what}" for what in done.not_reached]
     lines.append(f"{call.say('receipt')}: {target}")

@@ -40,7 +40,7 @@ CHINESE: Final = {
     "the kinds by default": "默认种类",
     "all kinds": "全部种类",
     "English, made with seed": "英文，生成种子",
-    "events": "条事件",
+    "events under a pseudonym": "以化名保留的事件",
     "keys": "密钥",
     "held": "已保全",
     "no longer held": "已解除保全",

@@ -3,9 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
 
+from offprompt.errors import UsageError
 from offprompt.records.scope import Scope
+
+NOBODY: Final = "erased"
+"""The actor of an event that was done by, or for, somebody who was erased."""
+
+OwnerKind: TypeAlias = Literal["user", "agent", "session"]
+
+
+def owner_of(scope: Scope) -> tuple[OwnerKind, str]:
+    """The kind and id of what is erased whole.
+
+    Raises   UsageError unless the scope is one user, one agent or one session.
+    """
+    given: tuple[tuple[OwnerKind, str | None], ...] = (
+        ("user", scope.user),
+        ("agent", scope.agent),
+        ("session", scope.session),
+    )
+    ids: list[tuple[OwnerKind, str]] = [(kind, value) for kind, value in given if value is not None]
+    if len(ids) != 1:
+        raise UsageError(
+            f"the scope {scope} is not one user, one agent or one session; erase one of these whole, or remove what "
+            "lies in a narrower scope with clear"
+        )
+    return ids[0]
+
+
+def instead_of(scope: Scope, pseudonym: str, *, of: Scope) -> Scope:
+    """A scope with a pseudonym in place of the owner's id, and without the session's: what an event may still say."""
+    kind, _ = owner_of(of)
+    return replace(scope, shared=False, **{"session": None, kind: pseudonym})
 
 
 @dataclass(frozen=True, slots=True)

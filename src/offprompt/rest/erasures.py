@@ -64,6 +64,7 @@ ENDPOINTS: Final = (
         role="admin",
         answer=ErasureReceipt,
         status=201,
+        example=Example(before=("write_slot",)),
     ),
     Endpoint(
         "GET",

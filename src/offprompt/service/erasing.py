@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from offprompt.errors import BackendError, UsageError
-from offprompt.protocols import Scourable, apply, run
+from offprompt.errors import BackendError, NotFoundError
+from offprompt.protocols import Portable, Scourable, apply, run
 from offprompt.records import (
     APPLICATION,
     Actor,
@@ -23,12 +22,16 @@ from offprompt.records import (
     ErasureReceipt,
     Event,
     ListMemories,
+    ListSlots,
     LogEvents,
     Memory,
     MemoryQuery,
     Scope,
+    SlotQuery,
 )
+from offprompt.records.erasure import NOBODY, instead_of, owner_of
 from offprompt.records.memory import MEMORY_STATES
+from offprompt.service import holding
 from offprompt.service.accounting import digester
 from offprompt.service.aliasing import with_aliases
 from offprompt.service.holders import holders
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
     from offprompt.service.offprompt import Parts
 
 MAX_IDS: Final = 10_000
-ALL: Final = 10**9
 ELSEWHERE: Final = (
     "backups, exports and copies made before",
     "what other programs took out: prompts sent to providers, their logs, and the logs of this application",
@@ -54,16 +56,19 @@ def erase_whole(parts: Parts, keys: Keys, scope: Scope, actor: Actor) -> Erasure
     Order     a tombstone first, so that nothing older comes in meanwhile; then waiting writes, slots, memories,
               sessions, vectors, keys; last the digest key, and the id in events.
     Killed    in the middle: the same call once more does the rest.
-    Raises    UsageError unless the scope is one user, agent or session; HeldError: then nothing was changed.
+    Raises    UsageError unless the scope is one user, agent or session; HeldError; NotFoundError if nothing is, or
+              was, stored of it. Then nothing was changed.
     """
-    check_owner(scope)
+    owner_of(scope)
     actor.check_within(scope, "subtree")
     parts.holds.check(scope)
     scopes = with_aliases(parts.memories.store, scope)
     for one in scopes:
         parts.holds.check(one)
-    now = parts.clock.now()
     stones = Tombstones(parts.main)
+    if not stones.erased_at(scope) and not any(_is_known(parts, keys, one) for one in scopes):
+        raise NotFoundError(f"nothing is stored of {scope}; `offprompt users` lists of whom there is")
+    now = parts.clock.now()
     set_stones = [stones.set(one, now) for one in scopes]
     pseudonym = set_stones[0].pseudonym
     gone = [memory.memory_id for one in scopes for memory in _memories(parts, one)]
@@ -71,7 +76,7 @@ def erase_whole(parts: Parts, keys: Keys, scope: Scope, actor: Actor) -> Erasure
     for one in scopes:
         counts.update(_removed(parts, one, actor.name))
     vectors = _vectors(parts, scope.app)
-    counts["keys"], kept = keys.forget_owner(scope)
+    counts["keys"], kept = _without_keys(keys, scope)
     # Events of an engine that keeps slots alone are moved to the log when it is read.
     parts.slots.events(limit=1)
     prints = [print_of(parts.main.digest_key(one)) for one in scopes]
@@ -80,9 +85,9 @@ def erase_whole(parts: Parts, keys: Keys, scope: Scope, actor: Actor) -> Erasure
         parts.watches.drop(one)
         parts.memories.drop(one)
     receipt_id = f"er_{secrets.token_hex(8)}"
-    ids = {kind: pseudonym for kind in ("user", "agent", "session") if getattr(scope, kind) is not None}
-    who = Scope.from_key((scope.app, ids.get("user", ""), ids.get("agent", ""), ids.get("session", "")))
-    run(parts.main, LogEvents((Event(now, who, "erase", _masked(actor.name, scopes), receipt_id),)))
+    who = instead_of(scope, pseudonym, of=scope)
+    actor_name = NOBODY if any(owner_of(one)[1] in actor.name for one in scopes) else actor.name
+    run(parts.main, LogEvents((Event(now, who, "erase", actor_name, receipt_id),)))
     receipt = ErasureReceipt(
         receipt_id,
         now,
@@ -98,32 +103,33 @@ def erase_whole(parts: Parts, keys: Keys, scope: Scope, actor: Actor) -> Erasure
 
 
 def restore_without(parts: Parts, keys: Keys, source: str | os.PathLike[str], *, force: bool) -> list[ErasureReceipt]:
-    """Put a backup in the store's place, and erase anew whoever was erased after it was made."""
-    kept = Tombstones(parts.main).kept()
+    """Put a backup in the store's place, erase anew whoever was erased after it was made, and keep the holds of now."""
+    kept, held = Tombstones(parts.main).kept(), all_notes(parts.main, holding.PREFIX)
     restore(parts.main, source, force=force)
     # Tombstones and receipts are known by the keys of their digests, which an older backup may not have.
-    known = {row[0] for row in parts.main.scan("digest_keys", limit=ALL) if row[1] == "shared"}
-    parts.main.put_rows("digest_keys", [(app, "shared", "", key) for app, key in kept.keys.items() if app not in known])
+    lacking = [(app, "shared", "", key) for app, key in kept.keys.items() if not _has_key(parts.main, app)]
+    parts.main.put_rows("digest_keys", lacking)
     there = dict(all_notes(parts.main, PREFIX))
     receipts: list[ErasureReceipt] = []
     for app in kept.keys:
         found = [one.scope for one in holders(parts.slots, parts.memories.store, parts.sessions, app)]
         owners = {Scope(app, user=one.user) if one.user else one for one in found if not one.shared}
         back = [one for one in owners if kept.has(one) and name_of(one, kept.keys[app]) not in there]
-        receipts += [erase_whole(parts, keys, one, APPLICATION) for one in back]
-    for name, text in kept.texts.items():
+        for one in back:
+            # Who was erased since was held no longer.
+            for hold in parts.holds.meeting(one):
+                parts.holds.lift(hold.scope)
+            receipts.append(erase_whole(parts, keys, one, APPLICATION))
+    for name, text in (*kept.texts.items(), *held):
         if parts.main.note(name) is None:
             parts.main.set_note(name, text, was=None)
     return receipts
 
 
-def check_owner(scope: Scope) -> None:
-    """Raises UsageError unless the scope is exactly one user, one agent or one session."""
-    if sum(value is not None for value in (scope.user, scope.agent, scope.session)) != 1:
-        raise UsageError(
-            f"the scope {scope} is not one user, one agent or one session; erase one of these whole, or remove what "
-            "lies in a narrower scope with clear"
-        )
+def _has_key(store: Portable, app: str) -> bool:
+    """Whether a store has the digest key of an app's shared scope, which stands right behind those of sessions."""
+    rows = store.scan("digest_keys", after=(app, "session", chr(0x10FFFF)), limit=1)
+    return any(row[:2] == (app, "shared") for row in rows)
 
 
 def print_of(key: bytes) -> str:
@@ -135,6 +141,18 @@ def seal_of(parts: Parts, receipt: ErasureReceipt) -> str:
     """The receipt's keyed digest."""
     key = parts.main.digest_key(Scope(receipt.scopes[0].app, shared=True))
     return digester(key)("receipt\n" + msgspec.json.encode(replace(receipt, seal=""), order="sorted").decode())
+
+
+def _is_known(parts: Parts, keys: Keys, scope: Scope) -> bool:
+    """Whether anything is stored of a scope: records leave events, and what was copied without them is asked for."""
+    return bool(
+        parts.slots.events(scope=scope, limit=1)
+        or parts.sessions.sessions(scope)
+        or run(parts.slots, ListSlots(SlotQuery(scope, "subtree")))
+        or _memories(parts, scope)
+        or (parts.spool is not None and parts.spool.count(scope))
+        or any(owner_of(scope)[1] in (key.users or ()) + (key.agents or ()) for key in keys.list(scope.app))
+    )
 
 
 def _memories(parts: Parts, scope: Scope) -> list[Memory]:
@@ -152,6 +170,21 @@ def _removed(parts: Parts, scope: Scope, who: str) -> Counter[str]:
     counts["memories"] = apply(parts.memories.store, EraseMemories(scope, within="subtree", actor=who))
     counts["sessions"] = parts.sessions.drop_sessions(scope=scope)
     return counts
+
+
+def _without_keys(keys: Keys, scope: Scope) -> tuple[int, list[str]]:
+    """Revoke the keys that are for the user or agent alone; how many, and ids of those that are for others too."""
+    count, kept = 0, list[str]()
+    for key in keys.list(scope.app):
+        named = key.users if scope.user is not None else key.agents
+        if named is None or (scope.user or scope.agent) not in named:
+            continue
+        if len(named) > 1:
+            kept.append(key.key_id)
+        else:
+            keys.revoke(scope.app, key.key_id, actor=NOBODY)
+            count += 1
+    return count, kept
 
 
 def _vectors(parts: Parts, app: str) -> list[ErasedStore]:
@@ -183,8 +216,3 @@ def _scoured_one(role: str, engine: object) -> ErasedStore:
     except BackendError as exc:
         return ErasedStore(role, name, ("rows are removed",), (f"what deleted rows leave behind: {exc}",))
     return ErasedStore(role, name, ("rows are removed", *reached.done), reached.not_reached)
-
-
-def _masked(actor: str, scopes: Sequence[Scope]) -> str:
-    ids = [value for one in scopes for value in (one.user, one.agent, one.session) if value]
-    return "erased" if any(value in actor for value in ids) else actor

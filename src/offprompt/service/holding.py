@@ -57,17 +57,20 @@ class Holds:
                 return msgspec.json.decode(text, type=Hold)
         raise NotFoundError(f"the scope {scope} is not held; list what is with `offprompt hold list`")
 
+    def meeting(self, scope: Scope) -> list[Hold]:
+        """The holds of which something can be in a scope's subtree."""
+        return [hold for hold in self.list(scope.app) if _meet(hold.scope, scope)]
+
     def check(self, scope: Scope) -> None:
         """Nothing, if nothing in the scope's subtree is held.
 
         Raises   HeldError, with the reason.
         """
-        for hold in self.list(scope.app):
-            if _meet(hold.scope, scope):
-                raise HeldError(
-                    f"{hold.scope} is under a legal hold ({hold.reason}), so nothing in {scope} is erased; nothing was "
-                    "changed: lift the hold first (offprompt hold lift)"
-                )
+        for hold in self.meeting(scope)[:1]:
+            raise HeldError(
+                f"{hold.scope} is under a legal hold ({hold.reason}), so nothing in {scope} is erased; nothing was "
+                "changed: lift the hold first (offprompt hold lift)"
+            )
 
 
 def _meet(held: Scope, scope: Scope) -> bool:

@@ -143,20 +143,6 @@ class Keys:
         self._list_anew(app, lambda ids: [each for each in ids if each != key_id])
         return key
 
-    def forget_owner(self, scope: Scope) -> tuple[int, list[str]]:
-        """Revoke keys that are for one user or agent alone, who is erased; how many, and ids of those for others."""
-        count, kept = 0, list[str]()
-        for key in self.list(scope.app):
-            named = key.users if scope.user is not None else key.agents
-            if named is None or (scope.user or scope.agent) not in named:
-                continue
-            if len(named) > 1:
-                kept.append(key.key_id)
-            else:
-                self.revoke(scope.app, key.key_id, actor="erased")
-                count += 1
-        return count, kept
-
     def find(self, token: str) -> Identity:
         """Whose token it is.
 

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from offprompt.records import Reached, Scope
-from offprompt.stores._parting import FLOOR, NOBODY, owner_of
+from offprompt.records.erasure import NOBODY, owner_of
+from offprompt.stores._parting import FLOOR
 from offprompt.stores._pg_connection import Statements
 from offprompt.stores._pg_rows import PLACE
 

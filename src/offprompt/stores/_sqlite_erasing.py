@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from offprompt.records import Finding, Reached, Scope
-from offprompt.stores._parting import FLOOR, NOBODY, owner_of
+from offprompt.records.erasure import NOBODY, owner_of
+from offprompt.stores._parting import FLOOR
 
 PAGE_SIZE_AT: Final = 16
 """Offset of the page size in the file's head; the first page of the free list stands 16 bytes further on."""

@@ -20,6 +20,7 @@ from offprompt.records import (
     SessionRecord,
     SlotOp,
 )
+from offprompt.records.erasure import owner_of
 from offprompt.records.tables import TABLES, Row
 from offprompt.stores import _session_rules as session_rules
 from offprompt.stores._blobs import decode, encode
@@ -27,7 +28,7 @@ from offprompt.stores._forks import follow
 from offprompt.stores._in_process_tables import InProcessTables
 from offprompt.stores._memory_ops import run_memory_ops
 from offprompt.stores._memory_rows import MemoryRows
-from offprompt.stores._parting import masked, owner_of
+from offprompt.stores._parting import masked
 from offprompt.stores._session_rows import KeptSession
 from offprompt.stores._slot_ops import run_ops
 from offprompt.stores._slot_rows import Key, SlotRows
