@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import offprompt
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.service.session import Session
 from offprompt.testing import MovedClock
 from offprompt.wire.referring import asks_of_oneself

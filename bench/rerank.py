@@ -20,8 +20,8 @@ from pathlib import Path
 
 import offprompt
 from offprompt.protocols import ChatModel
+from offprompt.service.bound import BoundScope
 from offprompt.service.model_calls import spent_in
-from offprompt.service.offprompt import BoundScope
 from offprompt.service.recall_bench.datasets import Corpus, DataSet, Question, read
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))

@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     )
     from offprompt.service.agent import Agent, AgentLimits
     from offprompt.service.async_session import AsyncSession
-    from offprompt.service.offprompt import BoundScope, Offprompt
+    from offprompt.service.bound import BoundScope
+    from offprompt.service.offprompt import Offprompt
     from offprompt.service.session import Session
     from offprompt.service.without_tools import WithoutTools
     from offprompt.wire.actions import parse_actions
@@ -138,7 +139,7 @@ _LAZY = {
     "Agent": "offprompt.service.agent",
     "AgentLimits": "offprompt.service.agent",
     "AsyncSession": "offprompt.service.async_session",
-    "BoundScope": "offprompt.service.offprompt",
+    "BoundScope": "offprompt.service.bound",
     "Offprompt": "offprompt.service.offprompt",
     "Session": "offprompt.service.session",
     "WithoutTools": "offprompt.service.without_tools",

@@ -9,7 +9,7 @@ import pytest
 
 import offprompt
 from offprompt.client import _transport
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from tests.rest.running import Running, running
 
 

@@ -17,7 +17,8 @@ from offprompt.gateway.app import Gateway, GatewayOptions
 from offprompt.gateway.upstream import Target, Upstreams
 from offprompt.gateway.who import Who
 from offprompt.records import Identity
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing.upstream import Upstream
 from offprompt.wire.shapes import REASONING
 from tests.service.talk import WIRES, Wire

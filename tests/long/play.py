@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from offprompt.records import Reply, SessionRecord, ToolCall
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
 from offprompt.testing.mangler import Damage, Mangler
 from offprompt.testing.scripted import UNKNOWN

@@ -26,7 +26,8 @@ from offprompt.records import ROLES, Identity, Role
 from offprompt.rest.app import ENDPOINTS, make_app
 from offprompt.rest.dispatch import Dispatch
 from offprompt.rest.endpoint import Endpoint
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
 
 ALL: Final = frozenset(ROLES)

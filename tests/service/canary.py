@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from offprompt.records import Reply, as_list, canonical, text_of
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from tests.service.talk import Say, Talk, flat
 
 PIECE: Final = 12

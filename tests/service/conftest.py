@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 import offprompt
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.session import Session
 from offprompt.testing import MovedClock
 from tests.service.provider import check

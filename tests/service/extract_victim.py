@@ -10,8 +10,8 @@ from typing import Any
 
 import offprompt
 from offprompt.records import MarkExtracted, MemoryOp
+from offprompt.service.bound import BoundScope
 from offprompt.service.extracting import Extractor
-from offprompt.service.offprompt import BoundScope
 from offprompt.stores import sqlite
 from tests.service.read import FakeReader, Request, answer, decision
 

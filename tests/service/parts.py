@@ -6,7 +6,7 @@ from offprompt.config import Settings
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.protocols import Clock
 from offprompt.service.memory_access import MemoryAccess
-from offprompt.service.offprompt import Parts
+from offprompt.service.parts import Parts
 from offprompt.service.slot_writer import Kit
 from offprompt.stores.coordination import NotedCoordinator
 from offprompt.stores.in_process import InProcessStore

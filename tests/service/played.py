@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import offprompt
 from offprompt.records import SessionRecord, compact
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.session import Session
 from offprompt.service.stored_session import StoredSession, read_session
 from offprompt.testing import MovedClock

@@ -10,7 +10,8 @@ import offprompt
 from offprompt.errors import ForbiddenError, NotFoundError
 from offprompt.records import Actor, Identity, Role
 from offprompt.service.access import actor_for
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
 from tests.service.talk import MODELS, Talk, call
 

@@ -19,7 +19,8 @@ from offprompt.cli import main
 from offprompt.config import Settings
 from offprompt.errors import OffpromptError
 from offprompt.records import compact
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
 from tests.service.canary import STORED, TEXTS, VALUES, Spy, errors, forms, found, plant, words
 from tests.service.parts import parts_of

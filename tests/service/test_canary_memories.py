@@ -15,7 +15,8 @@ import pytest
 import offprompt
 from offprompt.cli import main
 from offprompt.errors import OffpromptError
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
 from tests.service.canary import STORED, TEXTS, VALUES, Channels, Spy, forms, found, plant
 from tests.service.talk import MODELS, Say, Talk, Wire, call, calls, result, tool

@@ -13,7 +13,7 @@ import pytest
 import offprompt
 from offprompt import BackendError
 from offprompt.records import Memory
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.service.remembering import Rememberer
 from offprompt.testing import MovedClock
 from tests.service.conftest import NewTalk

@@ -19,10 +19,11 @@ from offprompt.protocols import apply, run
 from offprompt.records import ErasureReceipt, LoadIndex, PutSlot, Scope, ScopeRevisions, SweepMemories
 from offprompt.records.tables import SLOT_TABLES, TABLES
 from offprompt.service import copying
+from offprompt.service.bound import BoundScope
 from offprompt.service.erasing import print_of
 from offprompt.service.extracting import Extractor
 from offprompt.service.maintenance import sweep
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.spooled_writes import SpooledWrites, spooled_slot
 from offprompt.testing import MovedClock
 from tests.indexes.edge_server import edge_server

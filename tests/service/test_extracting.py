@@ -11,10 +11,11 @@ import pytest
 from offprompt import BackendError, BudgetError
 from offprompt.protocols import EmbedKind, apply
 from offprompt.records import PENDING, Completion, Memory, Unindexed
+from offprompt.service.bound import BoundScope
 from offprompt.service.extract_reading import Rules
 from offprompt.service.extracting import Extracted, Extractor
 from offprompt.service.memory_kit import MemoryKit
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
 from tests.service.conftest import NewTalk
 from tests.service.read import Answer, FakeReader, Request, answer, decision, nothing, trouble

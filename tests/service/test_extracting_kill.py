@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import offprompt
+from offprompt.service.bound import BoundScope
 from offprompt.service.checkup import checkup
-from offprompt.service.offprompt import BoundScope
 from tests.service.extract_victim import BATCH, SAID, facts_of, read
 from tests.service.read import FakeReader
 

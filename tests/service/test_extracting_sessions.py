@@ -15,11 +15,12 @@ from offprompt.models.chat_openai import OpenAIChatModel
 from offprompt.models.retrying import Retries
 from offprompt.records import PENDING, Scope
 from offprompt.service import consolidating
+from offprompt.service.bound import BoundScope
 from offprompt.service.checkup import checkup
 from offprompt.service.consolidating import consolidate, waits
 from offprompt.service.extracting import Extracted
 from offprompt.service.memory_kit import MemoryKit
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.stored_session import read_session
 from offprompt.service.trace import Tracer
 from offprompt.service.worker import Worker

@@ -10,7 +10,8 @@ import pytest
 import offprompt
 from offprompt.errors import LimitError, NameInvalidError, NotFoundError, UsageError
 from offprompt.records import Place, Reply
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing.strict_events import response_events
 from tests.service.conftest import NewTalk
 from tests.service.talk import Say, Talk, Wire, as_reply, call, called, calls, flat, result, tool

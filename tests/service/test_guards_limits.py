@@ -10,7 +10,8 @@ import pytest
 
 import offprompt
 from offprompt.errors import ConflictError, NotFoundError, UsageError
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
 from tests.service.conftest import NewTalk
 from tests.service.talk import MODELS, Say, Talk, Wire, as_reply, call, calls, flat, result, tool

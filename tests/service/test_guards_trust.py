@@ -9,7 +9,8 @@ import pytest
 from offprompt.errors import ConflictError
 from offprompt.protocols import run
 from offprompt.records import PutSlot, Scope
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.slot_writer import Writer
 from tests.service.conftest import NewTalk
 from tests.service.talk import Talk, Wire, call, calls, flat, result, tool

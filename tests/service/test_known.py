@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from offprompt.errors import NotFoundError, UsageError
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
 
 SECRET = "s3cret-value-xyz"  # noqa: S105 - what tests look for

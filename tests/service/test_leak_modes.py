@@ -14,7 +14,7 @@ import pytest
 import offprompt
 from offprompt.errors import LeakError
 from offprompt.service import leak_guard
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.testing.leaks import ENCODINGS, plant
 from offprompt.wire.leaks import LeakIndex
 from tests.service.talk import MODELS, Say, Talk, Wire, as_reply, call, flat, result, tool

@@ -9,8 +9,8 @@ import pytest
 import offprompt
 from offprompt.records import Body, Scope
 from offprompt.service import leak_watch
+from offprompt.service.bound import BoundScope
 from offprompt.service.leak_watch import MAX_BODY_BYTES, MAX_WATCHES, LeakWatch, LeakWatches, Watched, newest
-from offprompt.service.offprompt import BoundScope
 from offprompt.service.session import Session
 from offprompt.wire.leaks import LeakIndex
 from tests.service.talk import MODELS, Talk, Wire, call, result, tool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from tests.service.conftest import NewTalk
 from tests.service.talk import Wire, call, result, tool
 

@@ -13,8 +13,9 @@ import pytest
 
 import offprompt
 from offprompt import ConflictError, LimitError, Memory, NotFoundError, UsageError
+from offprompt.service.bound import BoundScope
 from offprompt.service.memories import Memories
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
 
 DAY = 86400.0

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import offprompt
+from offprompt.service.bound import BoundScope
 from offprompt.service.memories import Memories
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import offprompt
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.testing import MovedClock
 from offprompt.testing.stand_ins import Reader
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from tests.service.conftest import NewTalk
 from tests.service.talk import MODELS, WIRES, Talk, Wire, call, calls, flat, result, tool
 

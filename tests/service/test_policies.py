@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import offprompt
 from offprompt.records import LedgerEntry, canonical
 from offprompt.service.accounting import digester, entry_hash
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.testing import MovedClock
 from tests.service.conftest import NewTalk
 from tests.service.talk import MODELS, WIRES, Talk, Wire, call, result, tool

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import offprompt
 from offprompt.records import Reply
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.service.requests import BROKEN_THINKING
 from offprompt.testing import MovedClock
 from offprompt.testing.strict_binding import sign_thinking, thinking_faults

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import offprompt
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.testing import MovedClock
 from tests.service.dialogues import SMALL_TALK, Language
 from tests.service.talk import MODELS, Talk, Wire, call, calls, flat, messages_of, result

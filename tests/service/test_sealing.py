@@ -12,7 +12,8 @@ import pytest
 
 import offprompt
 from offprompt.errors import NotFoundError, UsageError
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
 from offprompt.wire.profiles import SHAPES
 from tests.service.talk import MODELS, Talk, Wire, call, result, tool

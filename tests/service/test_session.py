@@ -8,7 +8,7 @@ import pytest
 
 import offprompt
 from offprompt import ConflictError, UsageError
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from tests.service.conftest import NewTalk
 from tests.service.talk import MODELS, Wire, as_reply, call, calls, flat, result, tool
 

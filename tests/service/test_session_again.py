@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from offprompt.records import as_dict, as_list
+from offprompt.service.bound import BoundScope
 from offprompt.service.conversation import Conversation, Placed
-from offprompt.service.offprompt import BoundScope
 from tests.service.talk import MODELS, WIRES, Wire, as_reply, call, calls, result, tool
 
 

@@ -11,7 +11,7 @@ import pytest
 from offprompt.errors import UsageError
 from offprompt.records import Reply
 from offprompt.service.async_session import AsyncSession
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.testing.strict_chunks import Delivery, split_reply
 from tests.service.provider import Provider
 from tests.service.talk import MODELS, Say, Wire, as_reply, call, calls

@@ -7,7 +7,7 @@ import pytest
 import offprompt
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.records import as_dict, compact
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.wire.head import INSTRUCTIONS, RECEIPTS, TEXT_ACTIONS, directory_line, receipt_text
 from tests.service.conftest import NewTalk
 from tests.service.talk import MODELS, Talk, Wire, call, calls, flat, result, tool

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from offprompt.records import JournalEntry
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.service.session import Session
 from offprompt.stores.in_process import InProcessStore
 from tests.service.talk import MODELS, Wire, as_reply, call

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from offprompt.records import Reply
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from tests.service.conftest import NewTalk
 from tests.service.talk import Say, Talk, Wire, call, called, calls, flat, result, tool
 

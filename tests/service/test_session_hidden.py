@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from offprompt.records import canonical
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.wire.profiles import SHAPES
 from tests.service.conftest import NewTalk
 from tests.service.talk import Say, Talk, Wire, call, calls, flat, result, tool

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import offprompt
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.testing import MovedClock
 from offprompt.wire.options import HistoryPolicy
 from offprompt.wire.stubs import gone_line

@@ -9,7 +9,8 @@ import pytest
 
 import offprompt
 from offprompt import UsageError
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from tests.service.conftest import NewTalk
 from tests.service.talk import Say, Talk, Wire, call, calls, flat, result, tool
 

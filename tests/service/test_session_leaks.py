@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import offprompt
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from tests.service.conftest import NewTalk
 from tests.service.talk import Say, Wire, call, flat, messages_of, result, tool
 

@@ -11,7 +11,8 @@ import offprompt
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.records import LedgerEntry, canonical
 from offprompt.service.accounting import digester, entry_hash
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.wire.options import HistoryPolicy
 from offprompt.wire.profiles import SHAPES
 from offprompt.wire.sizes import messages_size, tools_size

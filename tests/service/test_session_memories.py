@@ -9,8 +9,8 @@ import pytest
 import offprompt
 from offprompt import BackendError
 from offprompt.records import Memory
+from offprompt.service.bound import BoundScope
 from offprompt.service.memory_recall import Recaller
-from offprompt.service.offprompt import BoundScope
 from offprompt.testing import MovedClock
 from tests.service.conftest import NewTalk
 from tests.service.talk import MODELS, Talk, Wire, call, flat, result, tool

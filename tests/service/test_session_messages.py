@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from tests.service.conftest import NewTalk
 from tests.service.talk import MODELS, Talk, Wire, call, calls, result, tool
 

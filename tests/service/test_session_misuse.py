@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from offprompt.errors import UnsupportedError, UsageError
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from tests.service.conftest import NewTalk
 from tests.service.provider import taken
 from tests.service.talk import MODELS, Say, Talk, Wire, as_reply, call, calls, result, tool

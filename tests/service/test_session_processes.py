@@ -13,7 +13,8 @@ import pytest
 import offprompt
 from offprompt import BackendError, ConflictError
 from offprompt.records import PutSlot, SessionChange, SlotOp
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.stores.in_process import InProcessStore
 from offprompt.testing import MovedClock
 from tests.service.parts import parts_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.testing.strict import RefusedError, Said, SaidCall, StrictUpstream
 
 CARD = "4111 1111 1111 1111"

@@ -16,7 +16,7 @@ import pytest
 import offprompt
 from offprompt.errors import UsageError
 from offprompt.records import Message
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.service.session import Session
 from offprompt.testing.strict import Delivery, Said, SaidCall, StrictUpstream
 from offprompt.testing.strict_server import StrictServer

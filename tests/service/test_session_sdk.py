@@ -14,7 +14,7 @@ import pydantic
 import pytest
 
 from offprompt import AsyncSession, Session
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.testing.upstream import Upstream
 from tests.service.talk import MODELS, Say, Wire, as_reply, call, calls, messages_of, result, tool
 

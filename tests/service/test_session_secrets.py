@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from offprompt.errors import LimitError
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.testing import MovedClock
 from tests.service.conftest import NewTalk
 from tests.service.talk import Say, Talk, Wire, call, flat, result, tool

@@ -12,7 +12,7 @@ import pytest
 
 from offprompt.errors import OffpromptError, UsageError
 from offprompt.records import as_dict, as_list
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.service.session import Session
 from offprompt.testing.strict_chunks import Delivery, split_reply
 from tests.service.talk import MODELS, Say, Wire, as_reply, messages_of, parts, result, tool

@@ -14,7 +14,7 @@ import offprompt
 from offprompt.errors import UnsupportedError, UsageError
 from offprompt.records import Reply, as_dict, as_list
 from offprompt.service.async_session import AsyncSession
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.service.session import Session
 from offprompt.testing.strict_chunks import Delivery, split_reply
 from tests.service.provider import Provider, taken

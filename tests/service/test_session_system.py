@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from offprompt import UsageError
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from tests.service.talk import Talk, call, result, tool
 
 

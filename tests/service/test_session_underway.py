@@ -10,7 +10,8 @@ import pytest
 
 from offprompt.errors import ConflictError
 from offprompt.records import Reply
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.session import Session
 from offprompt.testing import MovedClock
 from offprompt.wire.options import Underway

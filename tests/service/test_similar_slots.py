@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 import offprompt
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from tests.service.conftest import NewTalk
 
 ENGLISH: Final = {

@@ -19,7 +19,8 @@ from offprompt import (
     SchemaError,
     UsageError,
 )
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.ranking import rank_score
 from offprompt.testing import MovedClock
 

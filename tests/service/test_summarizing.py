@@ -11,7 +11,8 @@ import pytest
 
 import offprompt
 from offprompt.records import Completion
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.summarizing import Summarized, summarize
 from offprompt.testing.chat_stand_in import StandInModel
 from offprompt.testing.clock import MovedClock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 
 
 def hits(scope: BoundScope, question: str) -> list[str]:

@@ -182,6 +182,6 @@ def test_a_text_of_any_length_is_stored_and_trouble_of_the_memories_loses_no_ite
     def fails(*_: Any, **__: Any) -> Any:
         raise offprompt.BackendError("away")
 
-    monkeypatch.setattr("offprompt.service.offprompt.BoundScope.remember", fails)
+    monkeypatch.setattr("offprompt.service.bound.BoundScope.remember", fails)
     kept.add([Item("user", {"next": 1}, "I have a cat.")])
     assert kept.items()[-1] == {"next": 1}

@@ -10,7 +10,8 @@ import pytest
 
 import offprompt
 from offprompt.service.audit import audit
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.stored_session import read_session
 from offprompt.service.undo import Rewrite, rewrites
 from tests.service.talk import MODELS, Say, Talk, Wire, as_reply, call, result, tool

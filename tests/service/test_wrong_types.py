@@ -10,7 +10,7 @@ import pytest
 
 import offprompt
 from offprompt import UsageError
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 
 Call = Callable[[Any], object]
 

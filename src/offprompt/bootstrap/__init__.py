@@ -25,7 +25,8 @@ from offprompt.records.places import data_folder, masked, user_config_folder
 from offprompt.service.holding import Holds
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.model_calls import ModelCalls
-from offprompt.service.offprompt import Offprompt, Parts
+from offprompt.service.offprompt import Offprompt
+from offprompt.service.parts import Parts
 from offprompt.service.quotas import Quotas
 from offprompt.service.slot_writer import Kit
 from offprompt.service.spooled_writes import SpooledWrites

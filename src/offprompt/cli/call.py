@@ -19,7 +19,8 @@ from offprompt.cli import streams
 from offprompt.cli.errors import corrected
 from offprompt.cli.words import say
 from offprompt.errors import ScopeError
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 
 SCOPE, PANEL = "Whose memory", "Everywhere"
 

@@ -34,8 +34,9 @@ from offprompt.errors import OffpromptError
 from offprompt.protocols import ChatModel
 from offprompt.records import AgentReply, ToolRun
 from offprompt.service.agent import Agent
+from offprompt.service.bound import BoundScope
 from offprompt.service.chat_weight import Weight, weigh
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.recalling import RECALLED
 from offprompt.service.session import Session
 from offprompt.service.stored_session import read_session

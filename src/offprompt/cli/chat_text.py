@@ -9,7 +9,8 @@ from offprompt.cli.render import shortened, table
 from offprompt.errors import UsageError
 from offprompt.records import text_of
 from offprompt.records.slot import RESERVED_PREFIX
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.trace import Trace
 
 MEMORIES_SHOWN: Final = 10

@@ -21,7 +21,7 @@ EVENTS_PAGE = 1000
 
 
 class ScopeCalls:
-    """The calls of both faces; see `offprompt.service.offprompt.BoundScope`."""
+    """The calls of both faces; see `offprompt.service.bound.BoundScope`."""
 
     _headers: Mapping[str, str]
 

@@ -15,7 +15,8 @@ from offprompt.records.access import TOKEN
 from offprompt.rest.endpoint import decoded
 from offprompt.service.access import actor_for, scope_for
 from offprompt.service.accounting import digester
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 
 KEY: Final = "offprompt-key"
 NOBODY: Final = (

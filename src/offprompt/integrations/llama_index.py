@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from offprompt.errors import UnsupportedError, UsageError
 from offprompt.records import Memory
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.reminding import reminder
 from offprompt.service.transcripts import Item, Kind, Transcript
 

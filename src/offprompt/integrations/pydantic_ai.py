@@ -9,9 +9,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from offprompt.errors import UnsupportedError
 from offprompt.records import Trust
+from offprompt.service.bound import BoundScope
 from offprompt.service.model_tools import TOOLS, toolbox
 from offprompt.service.model_words import INSTRUCTIONS
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.transcripts import Item, Transcript
 from offprompt.wire.head import Language, language_of
 from offprompt.wire.stubs import stub_text

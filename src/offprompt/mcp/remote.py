@@ -11,8 +11,8 @@ from offprompt.errors import ConflictError
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.records import Json, Remembered, Slot, Trust
 from offprompt.service.action_problems import REFUSALS, RefusedError
+from offprompt.service.bound import BoundScope
 from offprompt.service.memories import Memories
-from offprompt.service.offprompt import BoundScope
 from offprompt.service.scrubber import Scrubber
 from offprompt.wire.head import Language
 

@@ -13,7 +13,8 @@ import msgspec
 from offprompt.errors import UsageError
 from offprompt.records import Actor, Identity, Role, Scope
 from offprompt.service.access import actor_for, check_whole_app, scope_for
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Headers: TypeAlias = Mapping[str, str]

@@ -24,7 +24,8 @@ from offprompt.service.agent_stream import (
     reply_time,
 )
 from offprompt.service.agent_turn import AgentTurn, Ask, Talk
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.session import Session
 from offprompt.service.tool_runs import ToolRunner
 from offprompt.service.tool_schemas import function_tools

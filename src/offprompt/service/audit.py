@@ -14,7 +14,7 @@ from offprompt.service.comparison import Comparison, compare
 from offprompt.service.diagnosis import Diagnosis, diagnose
 from offprompt.service.ledger_check import Broken, verify_ledger
 from offprompt.service.model_calls import SESSIONS, Spent, spent_in
-from offprompt.service.offprompt import Parts
+from offprompt.service.parts import Parts
 from offprompt.service.stored_session import StoredSession, read_session
 from offprompt.wire.head import INLINE
 from offprompt.wire.prices import named_sheet, sheet_for

@@ -14,7 +14,8 @@ from offprompt.errors import ModelError, OffpromptError, UsageError
 from offprompt.protocols import ChatModel
 from offprompt.records import AgentReply, Cancel, LedgerEntry, as_dict, as_list, canonical
 from offprompt.service.agent import Agent
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 
 SESSION: Final = "main"
 MAX_TRIES: Final = 2

@@ -8,7 +8,7 @@ from offprompt.records import Finding, MemoryScopes
 from offprompt.service.copying import unfinished
 from offprompt.service.maintenance import Report, doctor
 from offprompt.service.model_findings import model_findings
-from offprompt.service.offprompt import Parts
+from offprompt.service.parts import Parts
 from offprompt.service.worker import worker_findings
 
 

@@ -15,7 +15,7 @@ from offprompt.protocols import Notes, Portable, Store
 from offprompt.records.tables import SLOT_TABLES, TABLES, Row
 from offprompt.service import holding, tombstones
 from offprompt.service.keys import copy_keys
-from offprompt.service.offprompt import Parts
+from offprompt.service.parts import Parts
 from offprompt.service.tombstones import copy_notes
 
 NOTE: Final = "copy"

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from offprompt.protocols import Tokenizer
 from offprompt.records import Message, as_dict, as_list, compact
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 
 Language = Literal["en", "zh"]
 Create = Callable[..., Mapping[str, Any]]

@@ -40,7 +40,7 @@ from offprompt.service.tombstones import PREFIX, Tombstones, all_notes, name_of
 
 if TYPE_CHECKING:
     from offprompt.service.keys import Keys
-    from offprompt.service.offprompt import Parts
+    from offprompt.service.parts import Parts
 
 MAX_IDS: Final = 10_000
 ELSEWHERE: Final = (

@@ -16,7 +16,7 @@ from offprompt.records.tables import SLOT_TABLES, TABLES, Row
 from offprompt.service.erasing import print_of, seal_of
 
 if TYPE_CHECKING:
-    from offprompt.service.offprompt import Parts
+    from offprompt.service.parts import Parts
 
 PAGE: Final = 500
 AGAIN: Final = "erase once more; if it stays, see offprompt doctor"

@@ -10,9 +10,10 @@ from typing import Any, Final
 from offprompt.errors import UsageError
 from offprompt.protocols import Tokenizer
 from offprompt.records import as_dict, as_list, text_of
+from offprompt.service.bound import BoundScope
 from offprompt.service.model_doors import StoreDoor
 from offprompt.service.model_memory import ModelMemory
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.rendering import words_of
 from offprompt.service.session_kit import date_of
 from offprompt.service.transcripts import Item, Transcript

@@ -9,11 +9,12 @@ from typing import Final, TypeVar
 from offprompt.errors import ConflictError, OffpromptError
 from offprompt.records import Slot, Trust, fold_name, text_of
 from offprompt.service.action_problems import RefusedError
+from offprompt.service.bound import BoundScope
 from offprompt.service.memory_tree import ROOT, FileError, Tree, relative, slot_name
 from offprompt.service.model_doors import StoreDoor
 from offprompt.service.model_memory import ModelMemory
 from offprompt.service.model_rules import check_forget
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.offprompt import Offprompt
 
 T = TypeVar("T")
 

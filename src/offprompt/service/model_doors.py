@@ -7,9 +7,10 @@ from typing import Protocol
 
 from offprompt.protocols import Tokenizer
 from offprompt.records import GetSlot, Json, Remembered, Scope, Slot, Trust
+from offprompt.service.bound import BoundScope
 from offprompt.service.exporting import secret_hider
 from offprompt.service.memories import Memories
-from offprompt.service.offprompt import BoundScope, Parts
+from offprompt.service.parts import Parts
 from offprompt.service.remembering import Marks, Rememberer, Said
 from offprompt.service.slot_writer import Writer
 from offprompt.service.slots import Slots

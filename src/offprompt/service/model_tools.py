@@ -14,6 +14,7 @@ from offprompt.protocols import Tokenizer
 from offprompt.recall.text import snippet
 from offprompt.records import Body, Role, Trust, compact
 from offprompt.service.action_problems import NeedsError
+from offprompt.service.bound import BoundScope
 from offprompt.service.model_answers import Answer, Pager, is_number
 from offprompt.service.model_doors import StoreDoor
 from offprompt.service.model_memory import SNIPPET_TOKENS, Known, ModelMemory
@@ -26,7 +27,7 @@ from offprompt.service.model_words import (
     remembered_text,
     saved_text,
 )
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.tool_schemas import worded
 from offprompt.wire.head import Language, language_of
 

@@ -4,271 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
-from offprompt.config import Settings
-from offprompt.errors import NotFoundError, ScopeError, UsageError
-from offprompt.protocols import Clock, Coordinator, SessionStore, SlotStore, Store, Tokenizer, apply, run
+from offprompt.errors import ScopeError
 from offprompt.records import (
     APPLICATION,
     Actor,
-    EraseMemories,
-    EraseSlots,
     ErasureReceipt,
-    Event,
     Finding,
-    Known,
-    Recalled,
-    Remembered,
     Scope,
 )
 from offprompt.records.alias import Joined
 from offprompt.records.holder import Holder
-from offprompt.records.slot import RESERVED_PREFIX
-from offprompt.records.values import check_unversioned, checked_count, checked_tools
-from offprompt.service.aliasing import join_users, resolved, with_aliases
-from offprompt.service.async_session import AsyncSession
+from offprompt.service.aliasing import join_users, resolved
+from offprompt.service.bound import BoundScope
 from offprompt.service.holders import holders
 from offprompt.service.holding import Holds
-from offprompt.service.leak_watch import LeakWatches
-from offprompt.service.memory_access import MemoryAccess
-from offprompt.service.model_calls import SESSIONS, ModelCalls
-from offprompt.service.quotas import Quotas
-from offprompt.service.session import Session
-from offprompt.service.session_kit import SessionKit
-from offprompt.service.slot_writer import Kit
-from offprompt.service.slots import Slots
-from offprompt.service.spooling import Spool
-from offprompt.wire.options import Capture, Derive, HistoryPolicy, Mode, SessionOptions
-from offprompt.wire.prices import PriceSheet
-from offprompt.wire.shapes import Wire
+from offprompt.service.parts import Parts
 
 if TYPE_CHECKING:  # NumPy is loaded with the first memory, not with the first slot
     from offprompt.service.keys import Keys
-    from offprompt.service.memories import Memories
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What an opened memory is made of.
-
-    main     the engine of memories, sessions and all the rest. slots: that of the slots, the same one or another.
-    url      as it was given, without passwords. place: the same from whatever folder, and without the vectors' engine.
-    coordinator  what processes that use these engines agree on. spool: writes that wait; None: none is kept.
-    quotas   what an app may store and ask for; None: anything.
-    """
-
-    slots: SlotStore
-    main: Store
-    clock: Clock
-    tokenizer: Tokenizer
-    settings: Settings
-    sheets: Sequence[PriceSheet]
-    tokenizer_for: Callable[[str], Tokenizer]
-    memories: MemoryAccess
-    url: str
-    place: str
-    coordinator: Coordinator
-    spool: Spool | None = None
-    watches: LeakWatches = field(default_factory=LeakWatches)
-    quotas: Quotas | None = None
-
-    @property
-    def models(self) -> ModelCalls | None:
-        """The language models for memory, by purpose."""
-        return self.memories.models
-
-    @property
-    def holds(self) -> Holds:
-        """The legal holds: whose records are not erased."""
-        return Holds(self.main, self.clock)
-
-    @property
-    def sessions(self) -> SessionStore:
-        """The store of sessions."""
-        return self.main
-
-
-class BoundScope:
-    """A scope of an opened memory: `write`, `read` are short for `slots.…`, `remember`, `recall` for `memories.…`.
-
-    actor    whose doing, as events say it, what is done here is. op_key: see `Guards`.
-    """
-
-    def __init__(self, parts: Parts, scope: Scope, actor: Actor = APPLICATION, *, op_key: str | None = None) -> None:
-        self._parts = parts
-        self.scope, self.actor = scope, actor
-        kit = Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings, parts.spool, parts.quotas, parts.holds)
-        self.slots = Slots(kit, scope, actor, op_key=op_key)
-        self.write = self.slots.write
-        self.read = self.slots.read
-
-    def __repr__(self) -> str:
-        return f"<scope {self.scope}>"
-
-    @property
-    def memories(self) -> Memories:
-        """The memories of this scope."""
-        return self._parts.memories.of(self.scope, self.actor)
-
-    def remember(self, what: Any, **options: Any) -> list[Remembered]:
-        """Store texts or turns, found by meaning from now on; see `Memories.remember`."""
-        return self.memories.remember(what, **options)
-
-    def recall(self, query: Any, **options: Any) -> Recalled:
-        """The memories that answer a question, best first; see `Memories.recall`."""
-        return self.memories.recall(query, **options)
-
-    def forget(self, name: str, *, if_version: int | None = None) -> str:
-        """Hide a slot by its name, or a memory by its id (`m_…`); returns the name. `undo_s` seconds undoable.
-
-        Raises   NotFoundError if there is none; ConflictError if a slot's version differs; UsageError for if_version
-                 with a memory.
-        """
-        if not isinstance(name, str) or not name.startswith(RESERVED_PREFIX):  # pyright: ignore[reportUnnecessaryIsInstance]
-            return self.slots.forget(name, if_version=if_version)
-        check_unversioned(name, if_version)
-        if not self.memories.forget(name):
-            known = f"no memory {name[:40]!r} in scope {self.scope}; find its id with recall or memories.list"
-            raise NotFoundError(known, name=name[:40])
-        return name
-
-    def known(self, *, limit: int = 100) -> list[Known]:
-        """What is known of whom the scope is of, in words that they can read; by its names `correct`, `pin`."""
-        from offprompt.service.known import known  # noqa: PLC0415 - loaded with its first use
-
-        return known(self.slots, self.memories, limit)
-
-    def correct(self, name: str, text: str) -> Known:
-        """Put another text in place of what `known` lists under a name.
-
-        Raises   NotFoundError if nothing is known under the name; as `write` and `memories.update`.
-        """
-        from offprompt.service.known import correct  # noqa: PLC0415 - loaded with its first use
-
-        return correct(self.slots, self.memories, name, text)
-
-    def pin(self, name: str, *, pinned: bool = True) -> Known:
-        """Keep a fact that `known` lists for ever, and first in the list; `pinned=False`: no longer."""
-        from offprompt.service.known import pin  # noqa: PLC0415 - loaded with its first use
-
-        return pin(self.memories, name, pinned=pinned)
-
-    def upsert_fact(self, subject: str, attribute: str, value: str, **options: Any) -> Remembered:
-        """Store what a business system knows: `attribute` of `subject` is `value`; see `Memories.upsert_fact`."""
-        return self.memories.upsert_fact(subject, attribute, value, **options)
-
-    def narrow(self, *, user: str | None = None, agent: str | None = None, session: str | None = None) -> BoundScope:
-        """This scope with further ids.
-
-        Raises   ScopeError if an id is set to something else already.
-        """
-        scope = self.scope.narrow(user=user, agent=agent, session=session)
-        return BoundScope(self._parts, resolved(self._parts.memories.store, scope), self.actor)
-
-    def session(  # noqa: PLR0913 - options that users type by name
-        self,
-        session_id: str,
-        *,
-        model: str = "",
-        wire: Wire | None = None,
-        system: str = "",
-        tools: list[dict[str, Any]] | None = None,
-        context_tokens: int | None = None,
-        policy: HistoryPolicy = "auto",
-        mode: Mode = "off_prompt",
-        actions: Literal["tools", "text"] = "tools",
-        capture: Capture | None = None,
-        derive: Derive | None = None,
-    ) -> Session:
-        """The conversation of that id in this scope, new or gone on with; any process may go on with it.
-
-        model           sets tokenizer, price sheet, context size and wire; it is passed on in `prepare`.
-        wire            `openai` chat completions, `anthropic` messages, or `responses`, OpenAI's other API; None: by
-                        the model's name, and for OpenAI's models chat completions.
-        system, tools   the application's own, sent before ours and never changed.
-        context_tokens  of the model; None: what its profile says.
-        policy          what leaves the prompt of the history; see docs/policies.md.
-        mode            `off_prompt`: names and handles. `inline`: all values once, in the stable head.
-                        `auto`: inline while the values cost less than the four tools would. `as_needed`: nothing for
-                        a user of whom nothing is known, until something leaves the prompt.
-        actions         `tools`: native calls. `text`: JSON in the reply's text, for models without tools.
-        capture         which turns become memories by themselves: `all`, the `user`'s words, or none (`off`); None:
-                        the setting of that name. derive: `rules` read them for facts and profile, or `none` do.
-        """
-        checked_tools(tools)
-        if isinstance(session_id, str) and session_id.startswith(SESSIONS):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"the session id {session_id!r} is one of Offprompt's own ledgers; choose another one")
-        scope = self.scope.narrow(session=session_id)
-        options = SessionOptions(
-            model=model,
-            wire=wire,
-            system=system,
-            tools=tuple(tools or ()),
-            context_tokens=context_tokens,
-            policy=policy,
-            mode=mode,
-            actions=actions,
-            capture=capture,
-            derive=derive,
-        )
-        parts = self._parts
-        kit = SessionKit(
-            parts.slots,
-            parts.sessions,
-            parts.clock,
-            parts.tokenizer_for(model),
-            parts.settings,
-            parts.sheets,
-            parts.memories,
-            parts.watches,
-            # Where the memories' engine coordinates, a lease costs two durable writes: its revisions have to do.
-            parts.coordinator if parts.slots is not parts.main else None,
-            self.actor,
-            parts.quotas,
-        )
-        return Session(kit, scope, options)
-
-    def async_session(self, session_id: str, **options: Any) -> AsyncSession:
-        """`session`, with the same options, for `async` code."""
-        return AsyncSession(self.session(session_id, **options))
-
-    def events(self, *, op: str | None = None, after: int = 0, limit: int = 1000) -> list[Event]:
-        """The events of this scope and those below it, oldest first; never a value.
-
-        op       a prefix such as `slot.`; after: only events with a greater `seq`; limit: at most so many.
-        Raises   UsageError for another type.
-        """
-        if op is not None and not isinstance(op, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"op={op!r}: give the beginning of an operation's name, such as op='slot.write'")
-        checked_count("after", after)
-        checked_count("limit", limit)
-        self.actor.check_within(self.scope, "subtree")
-        return self._parts.slots.events(scope=self.scope, op=op, after=after, limit=limit)
-
-    def clear(self) -> dict[str, int]:
-        """Remove this scope whole, with every scope below it: slots, memories, sessions, journals, bodies, ledgers.
-
-        Of a session's scope the memories stay: they are its owner's. What is left of a user's aliases goes too.
-        Returns how many of each went; there is no undo.
-        """
-        self.actor.check_within(self.scope, "subtree")
-        parts, counts, who = self._parts, {"slots": 0, "memories": 0, "sessions": 0}, self.actor.name
-        parts.holds.check(self.scope)
-        for scope in with_aliases(parts.memories.store, self.scope):
-            if parts.spool is not None:
-                parts.spool.drop(scope)
-            counts["slots"] += run(parts.slots, EraseSlots(scope, None, "subtree", who))
-            if not scope.session:
-                counts["memories"] += apply(parts.memories.store, EraseMemories(scope, within="subtree", actor=who))
-            counts["sessions"] += parts.sessions.drop_sessions(scope=scope)
-            parts.watches.drop(scope)
-            parts.memories.drop(scope)
-        return counts
 
 
 class Offprompt:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from offprompt.errors import OffpromptError
-from offprompt.service.offprompt import Parts
+from offprompt.service.parts import Parts
 
 
 @runtime_checkable

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from offprompt.records import Memory, Slot, text_of
+from offprompt.service.bound import BoundScope
 from offprompt.service.exporting import secret_hider
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.offprompt import Offprompt
 from offprompt.service.session_kit import date_of
 from offprompt.wire.asking import asked_for
 from offprompt.wire.head import ShownValue, frame, language_of, memory_source

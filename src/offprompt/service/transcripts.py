@@ -22,7 +22,8 @@ from offprompt.records import (
     compact,
 )
 from offprompt.service.accounting import digester
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 
 T = TypeVar("T")
 

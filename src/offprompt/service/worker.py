@@ -15,7 +15,7 @@ from offprompt.errors import BackendError, NotFoundError, OffpromptError
 from offprompt.protocols import Notes, apply
 from offprompt.records import Finding, ListMemories, Memory, MemoryQuery, MemoryScopes, Scope, UpdateMemory
 from offprompt.service.maintenance import DAY_S, sweep
-from offprompt.service.offprompt import Parts
+from offprompt.service.parts import Parts
 
 LEASE_S: Final = 60.0
 """Seconds for which a job is a worker's: renewed before each slice, over that long after the worker was killed."""

@@ -10,7 +10,8 @@ import pytest
 
 import offprompt
 from offprompt.errors import OffpromptError
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing.clock import MovedClock
 
 DAY = 86400.0

@@ -14,7 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 import offprompt
 from offprompt.errors import NotFoundError, OffpromptError, UsageError
 from offprompt.records import DEFAULT, Memory
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing.clock import MovedClock
 from offprompt.testing.face_kit import unique
 from offprompt.testing.machine import MOVES, check_same, mostly, one_of, places

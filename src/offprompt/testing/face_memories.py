@@ -12,7 +12,8 @@ import pytest
 
 from offprompt.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
 from offprompt.records import Memory
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing.clock import MovedClock
 from offprompt.testing.face_kit import DAY, FaceKit
 

@@ -14,7 +14,8 @@ import pytest
 from offprompt.errors import NotFoundError, ScopeError, UsageError
 from offprompt.records import Scope
 from offprompt.records.alias import Joined
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing.face_kit import FaceKit, told, unique
 
 IDS = (

@@ -11,7 +11,8 @@ import pytest
 
 from offprompt.errors import ConflictError, LimitError, NotFoundError, SchemaError
 from offprompt.records import DEFAULT, Place
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 from offprompt.testing.clock import MovedClock
 from offprompt.testing.face_kit import DAY, FaceKit, told, unique
 

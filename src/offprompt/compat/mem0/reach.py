@@ -23,8 +23,9 @@ from offprompt.records import (
 from offprompt.records.scope import clean_id
 from offprompt.service.access import actor_for, check_app, check_whole_app, scope_for
 from offprompt.service.aliasing import resolved
+from offprompt.service.bound import BoundScope
 from offprompt.service.memories import Memories
-from offprompt.service.offprompt import BoundScope, Offprompt
+from offprompt.service.offprompt import Offprompt
 
 ALL_STATES: tuple[MemoryState, ...] = ("live", "superseded", "archived")
 

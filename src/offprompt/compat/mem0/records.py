@@ -19,7 +19,7 @@ from offprompt.protocols import apply
 from offprompt.records import DEFAULT, MAX_MEMORY_CHARS, MarkExtracted, Memory, MemoryState, Remembered, Role, as_list
 from offprompt.records.scope import clean_id
 from offprompt.records.values import moment
-from offprompt.service.offprompt import BoundScope
+from offprompt.service.bound import BoundScope
 from offprompt.service.peers import MARKS, expiry_of, with_marks
 
 PAGE_SIZE: Final = 100
