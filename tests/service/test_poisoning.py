@@ -155,6 +155,21 @@ def test_what_the_user_says_beside_a_page_is_the_users(
     assert [each.trust for each in alice.slots.list() if each.name == slot] == ["user"]
 
 
+def test_a_model_goes_on_with_its_own_state_once_a_tool_has_answered(
+    talk: NewTalk, alice: BoundScope, wire: Wire
+) -> None:
+    """The user speaks of nothing of it, and the page holds none of it: nobody else's words, so the model's own."""
+    one = talk(tools=[tool("look", wire)])
+    one.turn("Go on", call("mem_write", slot="progress", value="step 1 of 3 is finished"), "Started.")
+    one.turn("Go on", call("look", "c1"))
+    one.messages += result(wire, ("c1", "A page about harbours. 一个关于港口的网页。"))
+    one.go("Harbours.")
+    for number in (2, 3):
+        value = f"step {number} of 3 is finished"
+        one.turn("Go on", call("mem_write", slot="progress", value=value), "Done.")
+        assert alice.read("progress") == value
+
+
 def test_it_stays_foreign_however_often_and_short_it_is_said_again(
     talk: NewTalk, alice: BoundScope, wire: Wire
 ) -> None:

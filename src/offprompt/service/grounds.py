@@ -46,7 +46,7 @@ def is_users(turn: Turn, departed: Sequence[JournalEntry], name: str, value: str
              one of them has something that people do not read (base64, invisible characters), the user's words in this
              turn must hold a word of the name or of the value besides.
     Cost     O(words of the user); O(foreign texts) where neither the first nor the second decides.
-    Not met  a page that foretells the user's words and gives its value in other words, such as encoded ones.
+    Not met  a value that the page gives in other words: translated, or encoded while the user names the slot.
     """
     said = [entry for entry in (*departed, *turn.sent) if entry.kind == "user"]
     now = _words(own_words(turn, dict(entry.message)) for entry in said if entry.turn == said[-1].turn)
