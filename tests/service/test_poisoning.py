@@ -162,7 +162,8 @@ def test_a_model_goes_on_with_its_own_state_once_a_tool_has_answered(
     one = talk(tools=[tool("look", wire)])
     one.turn("Go on", call("mem_write", slot="progress", value="step 1 of 3 is finished"), "Started.")
     one.turn("Go on", call("look", "c1"))
-    one.messages += result(wire, ("c1", "A page about harbours. 一个关于港口的网页。"))
+    page = "A page about harbours. 一个关于港口的网页。 See src/harbours/service/erasing.py, commit 5f9f349a0b3c9d2e7f."
+    one.messages += result(wire, ("c1", page))
     one.go("Harbours.")
     for number in (2, 3):
         value = f"step {number} of 3 is finished"

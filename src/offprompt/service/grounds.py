@@ -7,18 +7,20 @@ apart is whether the user's own words led to it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from offprompt.records import JournalEntry
 from offprompt.service.rendering import own_words, pasted
 from offprompt.service.turn import Turn
+from offprompt.wire.encoded import decoded_runs
 
-_CONCEALED: Final = re.compile(
-    r"[A-Za-z0-9+/_-]{20,}={0,2}|[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
-)
-"""What people do not read and models do: runs that may be base64, invisible characters."""
+_READ: Final = {
+    **dict.fromkeys([0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF]),
+    **{0xE0000 + code: code for code in range(0x20, 0x7F)},
+}
+"""How a model reads characters that people do not see: some as if they were not there, tag characters as the ASCII that
+they stand for."""
 
 
 def foreign_texts(turn: Turn) -> Iterator[str]:
@@ -38,25 +40,28 @@ def foreign_texts(turn: Turn) -> Iterator[str]:
             yield "\n".join(shape.text(dict(form)) for form in entry.live or (message,))
 
 
-def is_users(turn: Turn, departed: Sequence[JournalEntry], name: str, value: str) -> bool:
-    """Whether a value that a model writes beside foreign text is the user's: the user said it, or speaks of it now.
+def is_users(turn: Turn, departed: Sequence[JournalEntry], value: str) -> bool:
+    """Whether a value that a model writes beside foreign text is the user's, or the model's own, and not that text's.
 
     Said     each word of the value stands in the user's words in this conversation.
-    Else     no word of it that the user did not say may stand in the foreign texts: it is the model's own then. Where
-             one of them has something that people do not read (base64, invisible characters), the user's words in this
-             turn must hold a word of the name or of the value besides.
+    Else     no word of it that the user did not say may stand in the foreign texts, nor in what they say in base64,
+             hexadecimal or invisible characters: it is the model's own then.
     Cost     O(words of the user); O(foreign texts) where neither the first nor the second decides.
-    Not met  a value that the page gives in other words: translated, or encoded while the user names the slot.
+    Not met  a value that the page gives in other words, such as translated ones, or in another code.
     """
     said = [entry for entry in (*departed, *turn.sent) if entry.kind == "user"]
-    now = _words(own_words(turn, dict(entry.message)) for entry in said if entry.turn == said[-1].turn)
-    new = _words([value]) - now - _words(own_words(turn, dict(entry.message)) for entry in said)
-    if not new:
-        return True
-    foreign = list(foreign_texts(turn))
-    if any(_CONCEALED.search(text) for text in foreign) and _words([name, value]).isdisjoint(now):
-        return False
-    return new.isdisjoint(_words(foreign))
+    new = _words([value]) - _words(own_words(turn, dict(entry.message)) for entry in said)
+    return not new or new.isdisjoint(_words(form for text in foreign_texts(turn) for form in _read(text)))
+
+
+def _read(text: str) -> Iterator[str]:
+    """A text, and what else a model may read in it."""
+    yield text
+    plain = text.translate(_READ)
+    if plain != text:
+        yield plain
+    for run in decoded_runs(plain.encode("utf-8", "surrogatepass")):
+        yield run.raw.decode("utf-8", "ignore")
 
 
 def _words(texts: Iterable[str]) -> set[str]:

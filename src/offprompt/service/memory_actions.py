@@ -100,7 +100,7 @@ class MemoryActions:
         resolved = self._resolved(action.arguments["value"])
         if resolved.bad:
             return Receipt("mem_write", self._say("bad_handle", resolved.bad[0].text), ok=False, name=name)
-        foreign = any(self.turn.is_foreign(used.name) for used in resolved.used) or self._is_foreign(name, resolved)
+        foreign = any(self.turn.is_foreign(used.name) for used in resolved.used) or self._is_foreign(resolved)
         writer = Writer("model", "tool" if foreign else "user", self._actor, f"{self.key}:{index}")
         scope, name = self._target(name, action.arguments.get("scope"), foreign=foreign)
         self._check_name(name, scope, foreign=foreign)
@@ -118,13 +118,13 @@ class MemoryActions:
         short = self.turn.kit.tokenizer.count(text) <= self.turn.kit.settings.when_asked_tokens
         return "when_asked" if is_standing(name) and short and any(foreign_texts(self.turn)) else None
 
-    def _is_foreign(self, name: str, resolved: Resolved) -> bool:
-        """Whether foreign text led to a write: it came in this turn, or the user's words are no ground for it."""
+    def _is_foreign(self, resolved: Resolved) -> bool:
+        """Whether foreign text led to a write: it came in this turn, or words of the value stand in it."""
         if self.turn.tainted:
             return True
         if resolved.used or not any(foreign_texts(self.turn)):
             return False
-        return not is_users(self.turn, self.departed, name, text_of(loaded(resolved.text)))
+        return not is_users(self.turn, self.departed, text_of(loaded(resolved.text)))
 
     def _resolved(self, value: object) -> Resolved:
         """The value as JSON text with its handles resolved: models write by reference, and imitate what they see."""
