@@ -58,6 +58,30 @@ def test_a_part_of_the_profile_is_corrected_with_its_fact(scope: BoundScope) -> 
     ] == []
 
 
+def test_the_newest_are_listed_however_many_there_are(scope: BoundScope, clock: MovedClock) -> None:
+    scope.remember([f"fact number {number} of many" for number in range(1200)], derive="none")
+    clock.move(1)
+    scope.remember("The very newest one.", derive="none")
+    assert scope.known(limit=1)[0].text == "The very newest one."
+    assert len(scope.known(limit=5000)) > 1200
+
+
+def test_a_name_is_one_thing_whoever_says_it(scope: BoundScope, clock: MovedClock) -> None:
+    clock.move(1)
+    scope.remember([{"role": "user", "content": "My name is Ann. I am 3 years old, and 3 of my cats are called Tom."}])
+    clock.move(1)
+    for attribute, value in (("name", "Anna"), ("user_name", "Annie")):
+        clock.move(1)
+        scope.upsert_fact("user", attribute, value)
+        assert scope.read("user_name") == value
+        assert [one.text for one in scope.known() if "Ann" in one.text] == [value]
+    scope.upsert_fact("user", "storage", "3 GB")
+    assert "user storage: 3 GB" in [one.text for one in scope.known()]
+    clock.move(1)
+    assert scope.correct("user_name", "Bea").text == "Bea"
+    assert not any("Ann" in one.text for one in scope.known())
+
+
 def test_a_fact_is_corrected_pinned_and_forgotten_by_its_name(scope: BoundScope) -> None:
     tea = next(one for one in scope.known() if "绿茶" in one.text)
     assert scope.correct(tea.name, "我喜欢喝红茶。").text == "我喜欢喝红茶。"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from offprompt.errors import NotFoundError, UsageError
-from offprompt.recall.derive.records import USER
+from offprompt.recall.derive.records import USER, topic_of
 from offprompt.records import RULES, Known, Memory, Slot, text_of
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.slots import Slots
@@ -13,8 +14,7 @@ from offprompt.service.slots import Slots
 if TYPE_CHECKING:  # NumPy is loaded with the first memory, not with the first slot
     from offprompt.service.memories import Memories
 
-MOST: Final = 1000
-JOINT: Final = "; "
+PAGE: Final = 1000
 
 
 def known(slots: Slots, memories: Memories, limit: int = 100) -> list[Known]:
@@ -22,21 +22,15 @@ def known(slots: Slots, memories: Memories, limit: int = 100) -> list[Known]:
 
     Once     a fact that a slot of the profile says already is told by the slot.
     Secrets  values of policy `never` are not told, their names are.
-    Cost     reads the scope's slots, and its newest MOST facts.
+    Cost     reads the scope's slots and facts, whatever the limit: the newest facts are the last ones.
     Raises   UsageError for a limit under 1.
     """
     if isinstance(limit, bool) or limit < 1:
         raise UsageError(f"limit={limit!r}: give 1 or more")
-    found: list[Known] = []
-    told: set[str] = set()
-    for slot in slots.list():
-        if slot.name.startswith("."):
-            continue
-        found.append(_of_slot(slot))
-        if slot.actor == RULES:
-            told |= {part.casefold() for part in found[-1].text.split(JOINT)}
-    facts = memories.list(kinds=["fact"], limit=MOST)
-    found += [_of(one) for one in facts if not (one.attribute and any(part in one.text.casefold() for part in told))]
+    listed = [slot for slot in slots.list() if not slot.name.startswith(".")]
+    told = {topic_of(slot.name) for slot in listed if slot.actor == RULES}
+    facts = [one for one in _facts(memories) if _topic(one) not in told]
+    found = [*map(_of_slot, listed), *map(_of, facts)]
     return sorted(found, key=lambda one: (not one.pinned, -one.at, one.name))[:limit]
 
 
@@ -53,15 +47,24 @@ def correct(slots: Slots, memories: Memories, name: str, text: str) -> Known:
         raise slots.missing(name)
     if current.actor != RULES:
         return _of_slot(slots.write(name, text, policy=current.policy))
-    before = [one for one in memories.list(kinds=["fact"], limit=MOST) if _is_about(one, current.name)]
+    before = [one for one in _facts(memories) if _topic(one) == topic_of(current.name)]
     done = memories.upsert_fact(USER, current.name, text)
     if others := [one.memory_id for one in before if one.memory_id not in done.replaced]:
         memories.forget(*others)
     return _of_slot(slots.get(name, touch=False) or current)
 
 
-def _is_about(memory: Memory, name: str) -> bool:
-    return memory.subject == USER and memory.attribute.partition(":")[0] == name
+def _facts(memories: Memories) -> Iterator[Memory]:
+    """All facts of the scope and those that it inherits, in order of creation."""
+    page = memories.list(kinds=["fact"], limit=PAGE)
+    yield from page
+    while page.cursor:
+        page = memories.list(kinds=["fact"], limit=PAGE, cursor=page.cursor)
+        yield from page
+
+
+def _topic(memory: Memory) -> tuple[str, str]:
+    return memory.subject, memory.attribute.partition(":")[0]
 
 
 def pin(memories: Memories, name: str, *, pinned: bool = True) -> Known:

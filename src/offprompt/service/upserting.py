@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from offprompt.errors import UsageError
-from offprompt.recall.derive.records import SLOTS, USER, Derived
+from offprompt.recall.derive.records import SLOTS, USER, Derived, slot_of, topic_of
 
 RULE: Final = "app"
 MAX_CHARS: Final = 256
@@ -19,7 +19,9 @@ def fact_of(subject: str, attribute: str, value: str, text: str | None) -> Deriv
     subject, attribute = _short("subject", subject), _short("attribute", attribute)
     value = _text("value", value)
     said = f"{subject} {attribute}: {value}" if text is None else _text("text", text)
-    slot = attribute if subject.casefold() == USER and attribute in SLOTS else ""
+    if subject.casefold() == USER and attribute in SLOTS:
+        subject, attribute = topic_of(attribute)
+    slot = slot_of(subject.casefold(), attribute)
     return Derived("slot" if slot else "fact", RULE, subject, attribute, value, said, (), slot, effect="replaces")
 
 

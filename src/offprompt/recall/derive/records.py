@@ -22,6 +22,16 @@ USER: Final = "user"
 AGENT: Final = "agent"
 
 
+def topic_of(slot: str) -> tuple[str, str]:
+    """Subject and attribute of the facts that a profile slot is filled with."""
+    return {"user_name": (USER, "name"), "agent_name": (AGENT, "name")}.get(slot, (USER, slot))
+
+
+def slot_of(subject: str, attribute: str) -> str:
+    """The profile slot that facts of a subject and attribute fill; empty if none."""
+    return next((slot for slot in SLOTS if topic_of(slot) == (subject, attribute)), "")
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What one speaker said at one time.
