@@ -30,6 +30,7 @@ from tests.gateway.sdks import (
     openai_async,
     responses_async,
 )
+from tests.langchain_clients import close_model
 from tests.service.talk import MODELS, Wire, call, calls, flat
 
 
@@ -44,10 +45,6 @@ def said(wire: Wire) -> list[dict[str, Any]]:
         "In Ulm.",
     )
     return [{**reply, "id": f"reply_{at}"} for at, reply in enumerate(replies)]
-
-
-def is_anthropic(model: Any) -> bool:
-    return type(model).__name__ == "ChatAnthropic"
 
 
 def langchain_agent(make: Callable[[Running, bool], Any]) -> Agent:
@@ -66,7 +63,7 @@ def langchain_agent(make: Callable[[Running, bool], Any]) -> Agent:
             else:
                 state = agent.invoke(state)
             answers.append(state["messages"][-1].text)
-        (model._client if is_anthropic(model) else model.root_client).close()
+        close_model(model)
         return answers
 
     return run

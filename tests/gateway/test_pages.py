@@ -21,6 +21,7 @@ from offprompt.records import Identity
 from offprompt.testing.strict_server import StrictServer
 from tests.gateway.conftest import ALICE, nobody, served
 from tests.house.tree import ROOT
+from tests.langchain_clients import forget_clients
 from tests.service.talk import flat
 
 PAGE = (ROOT / "docs" / "gateway-clients.md").read_text(encoding="utf-8")
@@ -55,6 +56,7 @@ async def run(code: str, names: dict[str, Any]) -> None:
                 closed = client.close() if hasattr(client, "close") else None
                 if inspect.isawaitable(closed):
                     await closed
+    forget_clients()
 
 
 @pytest.mark.parametrize("section", RUN)

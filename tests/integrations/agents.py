@@ -19,6 +19,7 @@ from offprompt.integrations.langchain import OffpromptMiddleware
 from offprompt.testing.strict_replies import Said
 from offprompt.testing.strict_server import StrictServer
 from tests.gateway.client import script
+from tests.langchain_clients import close_model
 from tests.service.talk import MODELS, Say, Wire
 
 How = Literal["invoke", "stream", "ainvoke", "astream"]
@@ -36,14 +37,6 @@ def chat_model(wire: Wire, url: str, **more: Any) -> Any:
         return ChatAnthropic(base_url=url, max_tokens_to_sample=1500, **given, **more)
     is_responses = wire == "responses"
     return ChatOpenAI(base_url=f"{url}/v1", use_responses_api=is_responses, stream_usage=True, **given, **more)
-
-
-def close(model: Any) -> None:
-    """Let go of the client's connections."""
-    client = getattr(model, "root_client", None) or model._client
-    other = getattr(model, "root_async_client", None) or model._async_client
-    client.close()
-    asyncio.run(other.close())
 
 
 @dataclass
@@ -121,6 +114,6 @@ def running(
         try:
             yield Agent(server, opened, graph, wire)
         finally:
-            close(chat)
+            close_model(chat)
             opened.close()
         assert server.faults == []
