@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 import offprompt
-from offprompt.errors import ConflictError, HeldError, NotFoundError, UsageError
+from offprompt.errors import ConflictError, HeldError, NotFoundError, ScopeError, UsageError
 from offprompt.protocols import apply, run
 from offprompt.records import ErasureReceipt, LoadIndex, PutSlot, Scope, ScopeRevisions, SweepMemories
 from offprompt.records.tables import SLOT_TABLES, TABLES
@@ -99,6 +99,28 @@ def test_nothing_of_who_is_erased_is_left_in_any_row(mem: Offprompt) -> None:
     assert [event.scope.user for event in mem.parts.main.events(op="erase")] == [receipt.pseudonym]
 
 
+def test_an_erased_space_is_gone_and_nobody_elses_hold_keeps_it(mem: Offprompt) -> None:
+    live(mem, "bob")
+    mem.holds.add(Scope(user="bob"), "case 7")
+    for name in ("legal", "legal2"):
+        mem.space(name).write("code", f"{SECRET} of {name}")
+        mem.space(name).remember(f"{SAID} {SECRET} {name}")
+    mem.holds.add(Scope(space="legal"), "case 8")
+    with pytest.raises(HeldError, match="case 8"):
+        mem.erase(space="Legal")
+    mem.holds.lift(Scope(space="legal"))
+    with pytest.raises(ScopeError, match="stands alone"):
+        mem.erase(space="legal", user="bob")
+    receipt = mem.erase(space="Legal")
+    assert (receipt.scopes, receipt.counts["slots"]) == ((Scope(space="legal"),), 1)
+    assert left(mem, receipt, f"{SECRET} of legal ") == {}
+    assert [table for table, cell in cells(mem) if cell.endswith("legal")] == []
+    assert {str(one.scope) for one in mem.users()} == {"space=legal2", "user=bob", "user=bob agent=helper"}
+    assert [event.scope for event in mem.parts.main.events(op="erase")] == [Scope(space=receipt.pseudonym)]
+    assert mem.space("legal2").read("code") == f"{SECRET} of legal2"
+    assert mem.scope(user="bob").read("code") == f"{SECRET} of bob"
+
+
 def test_the_check_sees_each_thing_that_is_left(mem: Offprompt) -> None:
     scope = live(mem, USER)
     bob = live(mem, "bob")
@@ -165,7 +187,7 @@ def test_an_agent_and_a_session_are_erased_whole_too(mem: Offprompt) -> None:
     assert mem.scope(user=USER).read("code")
     mem.scope(session="web-1").write("cart", "three pears")
     assert left(mem, mem.erase(session="web-1"), "three pears") == {}
-    with pytest.raises(UsageError, match="not one user, one agent or one session"):
+    with pytest.raises(UsageError, match="not one user, agent, session or space"):
         mem.erase(user=USER, agent="helper")
 
 

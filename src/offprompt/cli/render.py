@@ -66,7 +66,7 @@ def seconds_of(text: str | None, option: str) -> float | None:
 
 def scope_json(scope: Scope) -> dict[str, Any]:
     """A scope's ids, without those that are absent."""
-    ids = {"app": scope.app, "user": scope.user, "agent": scope.agent, "session": scope.session}
+    ids = {kind: getattr(scope, kind) for kind in ("app", "user", "agent", "session", "space")}
     return {kind: value for kind, value in ids.items() if value is not None} | (
         {"shared": True} if scope.shared else {}
     )

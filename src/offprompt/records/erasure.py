@@ -7,31 +7,38 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from offprompt.errors import UsageError
-from offprompt.records.scope import Scope
+from offprompt.records.scope import SPACE_MARK, Scope
 
 NOBODY: Final = "erased"
 """The actor of an event that was done by, or for, somebody who was erased."""
 
-OwnerKind: TypeAlias = Literal["user", "agent", "session"]
+OwnerKind: TypeAlias = Literal["user", "agent", "session", "space"]
 
 
 def owner_of(scope: Scope) -> tuple[OwnerKind, str]:
     """The kind and id of what is erased whole.
 
-    Raises   UsageError unless the scope is one user, one agent or one session.
+    Raises   UsageError unless the scope is one user, agent, session or space.
     """
     given: tuple[tuple[OwnerKind, str | None], ...] = (
         ("user", scope.user),
         ("agent", scope.agent),
         ("session", scope.session),
+        ("space", scope.space),
     )
     ids: list[tuple[OwnerKind, str]] = [(kind, value) for kind, value in given if value is not None]
     if len(ids) != 1:
         raise UsageError(
-            f"the scope {scope} is not one user, one agent or one session; erase one of these whole, or remove what "
-            "lies in a narrower scope with clear"
+            f"the scope {scope} is not one user, agent, session or space; erase one of these whole, or remove "
+            "what lies in a narrower scope with clear"
         )
     return ids[0]
+
+
+def cell_of(scope: Scope) -> tuple[str, str, str]:
+    """Where rows name what is erased whole: the column, what stands there, and the mark with which that begins."""
+    kind, name = owner_of(scope)
+    return ("agent", SPACE_MARK + name, SPACE_MARK) if kind == "space" else (kind, name, "")
 
 
 def instead_of(scope: Scope, pseudonym: str, *, of: Scope) -> Scope:

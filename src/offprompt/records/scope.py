@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from typing import Final, Literal, TypeAlias
 
-from offprompt.errors import ScopeError
+from offprompt.errors import NameInvalidError, ScopeError
 
 Within: TypeAlias = Literal["exact", "inherit", "subtree"]
 """Where a question looks: this scope only, the scopes that it inherits, every scope with all its ids."""
@@ -17,6 +18,8 @@ WITHIN: Final[tuple[Within, ...]] = ("exact", "inherit", "subtree")
 
 MAX_ID_BYTES = 256
 SCOPE_IDS = ("user", "agent", "session")
+SPACE_MARK: Final = "\x1f"
+"""What the agent of a stored key begins with where the scope is a space: no id holds it, for ids are printable."""
 
 
 def clean_id(kind: str, value: object) -> str:
@@ -40,11 +43,32 @@ def clean_id(kind: str, value: object) -> str:
     return text
 
 
-Ids: TypeAlias = tuple[str, str | None, str | None, str | None]
+def clean_space(name: object) -> str:
+    """The name of a space in the one form of all that are spelled alike: NFKC, case folded.
+
+    Raises   ScopeError for what could not be the name of a slot either.
+    """
+    from offprompt.records.slot import clean_name, fold_name  # noqa: PLC0415 - a slot has a scope, and its names rules
+
+    try:
+        return fold_name(clean_name(fold_name(clean_name(name))))
+    except NameInvalidError as exc:
+        raise ScopeError(str(exc).replace("the slot name", "the name of a space", 1)) from None
 
 
-def _clean(app: str, user: str | None, agent: str | None, session: str | None, *, shared: bool) -> Ids:
+Ids: TypeAlias = tuple[str, str | None, str | None, str | None, str | None]
+
+
+def _clean(
+    app: str, user: str | None, agent: str | None, session: str | None, space: str | None, *, shared: bool
+) -> Ids:
     """The ids of a scope, each checked, and all together."""
+    if space is not None:
+        if shared or (user, agent, session) != (None, None, None):
+            raise ScopeError(
+                f"space={space!r} stands alone: leave out user, agent, session and shared, or leave it out"
+            )
+        return clean_id("app", app), None, None, None, clean_space(space)
     ids = [
         None if value is None else clean_id(kind, value)
         for kind, value in zip(SCOPE_IDS, (user, agent, session), strict=True)
@@ -56,7 +80,7 @@ def _clean(app: str, user: str | None, agent: str | None, session: str | None, *
         )
     if ids != [None, None, None] and shared:
         raise ScopeError("shared=True stands alone: leave out user, agent and session, or leave out shared")
-    return (clean_id("app", app), *ids)  # pyright: ignore[reportReturnType] - three of them
+    return (clean_id("app", app), *ids, None)  # pyright: ignore[reportReturnType] - three of them
 
 
 _known: Final = lru_cache(maxsize=1024)(_clean)
@@ -67,6 +91,7 @@ _known: Final = lru_cache(maxsize=1024)(_clean)
 class Scope:
     """A set of ids. At least one of user, agent, session, or `shared=True` for the app's shared scope.
 
+    space    instead of all these: what is kept for whom it is granted to, found from no other scope.
     Raises   ScopeError when no id is given, or when an id breaks the rules; never a wildcard.
     """
 
@@ -75,20 +100,26 @@ class Scope:
     agent: str | None = None
     session: str | None = None
     shared: bool = False
+    space: str | None = None
 
     def __post_init__(self) -> None:
-        given = (self.app, self.user, self.agent, self.session)
+        given = (self.app, self.user, self.agent, self.session, self.space)
         try:
             clean = _known(*given, shared=self.shared)
         except TypeError:  # not hashable, so no text
             clean = _clean(*given, shared=self.shared)
         if clean != given:
-            for kind, value in zip(("app", *SCOPE_IDS), clean, strict=True):
+            for kind, value in zip(("app", *SCOPE_IDS, "space"), clean, strict=True):
                 object.__setattr__(self, kind, value)
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """App, user, agent, session; an absent id is the empty string. The stores' primary key."""
+        """App, user, agent, session; an absent id is the empty string. The stores' primary key.
+
+        A space stands in the place of the agent, behind SPACE_MARK.
+        """
+        if self.space is not None:
+            return (self.app, "", SPACE_MARK + self.space, "")
         return (self.app, self.user or "", self.agent or "", self.session or "")
 
     @classmethod
@@ -99,8 +130,12 @@ class Scope:
     def narrow(self, *, user: str | None = None, agent: str | None = None, session: str | None = None) -> Scope:
         """This scope with further ids; an id that is set already must be the same.
 
-        Raises   ScopeError if an id differs: a narrower scope never becomes another's.
+        Raises   ScopeError if an id differs, or if this is a space: a narrower scope never becomes another's.
         """
+        if self.space is not None:
+            if (user, agent, session) != (None, None, None):
+                raise ScopeError(f"{self} stands alone: it has no scopes of users, agents or sessions below it")
+            return self
         ids: dict[str, str | None] = {}
         for kind, value in (("user", user), ("agent", agent), ("session", session)):
             own = getattr(self, kind)
@@ -114,17 +149,23 @@ class Scope:
         return self if not (self.user or self.agent) else replace(self, session=None)
 
     def inherited(self) -> tuple[Scope, ...]:
-        """The scopes whose records this one finds, most specific first: all subsets of its ids, shared last."""
+        """The scopes whose records this one finds, most specific first: all subsets of its ids, shared last.
+
+        A space finds its own records only.
+        """
         return _inherited(self)
 
     def holds(self, other: Scope) -> bool:
         """Whether `other` has all of this scope's ids: it lies in this scope's subtree."""
         if self.app != other.app:
             return False
+        if self.space is not None:
+            return self.space == other.space
         return all(getattr(self, kind) in (None, getattr(other, kind)) for kind in SCOPE_IDS)
 
     def __str__(self) -> str:
-        parts = [f"{kind}={getattr(self, kind)}" for kind in SCOPE_IDS if getattr(self, kind) is not None]
+        kinds = (*SCOPE_IDS, "space")
+        parts = [f"{kind}={getattr(self, kind)}" for kind in kinds if getattr(self, kind) is not None]
         if self.app != "default":
             parts.insert(0, f"app={self.app}")
         return " ".join(parts) if parts else "shared"
@@ -149,14 +190,66 @@ class OwnScope(Scope):
     __hash__ = Scope.__hash__
 
 
+class GrantedScope(Scope):
+    """A scope with others behind its own ids whose records it finds too; equal to the scope, with the same subtree.
+
+    bare     the scope as it was seen before, perhaps an OwnScope. also: what was granted to it, in the order in which
+             it is found: behind all that is the scope's own, and before what is shared.
+    """
+
+    __slots__ = ("also", "bare")
+
+    also: tuple[Scope, ...]
+    bare: Scope
+
+    @classmethod
+    def of(cls, scope: Scope, also: Iterable[Scope]) -> Scope:
+        """The scope with what was granted to it; the scope itself where that is nothing."""
+        bare = scope.bare if isinstance(scope, GrantedScope) else scope
+        own = set(bare.inherited())
+        further = tuple(one for one in dict.fromkeys(also) if one not in own)
+        if not further:
+            return bare
+        made = cls(bare.app, bare.user, bare.agent, bare.session, bare.shared, bare.space)
+        object.__setattr__(made, "bare", bare)
+        object.__setattr__(made, "also", further)
+        return made
+
+    def inherited(self) -> tuple[Scope, ...]:
+        """See Scope."""
+        own = self.bare.inherited()
+        at = len(own) - 1 if own[-1].shared else len(own)
+        return (*own[:at], *self.also, *own[at:])
+
+    def narrow(self, *, user: str | None = None, agent: str | None = None, session: str | None = None) -> Scope:
+        """See Scope; what was granted stays."""
+        return GrantedScope.of(self.bare.narrow(user=user, agent=agent, session=session), self.also)
+
+    def without_session(self) -> Scope:
+        """See Scope; what was granted stays."""
+        return GrantedScope.of(self.bare.without_session(), self.also)
+
+    def __eq__(self, other: object) -> bool:
+        return self.key == other.key if isinstance(other, Scope) else NotImplemented
+
+    __hash__ = Scope.__hash__
+
+    def __reduce__(self) -> tuple[Callable[..., Scope], tuple[Scope, tuple[Scope, ...]]]:
+        return GrantedScope.of, (self.bare, self.also)
+
+
 @lru_cache(maxsize=1024)
 def _of_key(key: tuple[str, str, str, str]) -> Scope:
     app, user, agent, session = key
+    if agent.startswith(SPACE_MARK):
+        return Scope(app, space=agent.removeprefix(SPACE_MARK))
     return Scope(app, user or None, agent or None, session or None, shared=not (user or agent or session))
 
 
 @lru_cache(maxsize=1024)
 def _inherited(scope: Scope) -> tuple[Scope, ...]:
+    if scope.space is not None:
+        return (Scope(scope.app, space=scope.space),)
     ids = {kind: getattr(scope, kind) for kind in SCOPE_IDS if getattr(scope, kind) is not None}
     subsets = [
         Scope(scope.app, **{kind: ids[kind] for kind in chosen})

@@ -29,7 +29,7 @@ from offprompt.records import (
     Scope,
     SlotQuery,
 )
-from offprompt.records.erasure import NOBODY, instead_of, owner_of
+from offprompt.records.erasure import NOBODY, cell_of, instead_of, owner_of
 from offprompt.records.memory import MEMORY_STATES
 from offprompt.service import holding
 from offprompt.service.accounting import digester
@@ -86,7 +86,7 @@ def erase_whole(parts: Parts, keys: Keys, scope: Scope, actor: Actor) -> Erasure
         parts.memories.drop(one)
     receipt_id = f"er_{secrets.token_hex(8)}"
     who = instead_of(scope, pseudonym, of=scope)
-    actor_name = NOBODY if any(owner_of(one)[1] in actor.name for one in scopes) else actor.name
+    actor_name = NOBODY if any(cell_of(one)[1] in actor.name for one in scopes) else actor.name
     run(parts.main, LogEvents((Event(now, who, "erase", actor_name, receipt_id),)))
     receipt = ErasureReceipt(
         receipt_id,
@@ -140,7 +140,11 @@ def print_of(key: bytes) -> str:
 def seal_of(parts: Parts, receipt: ErasureReceipt) -> str:
     """The receipt's keyed digest."""
     key = parts.main.digest_key(Scope(receipt.scopes[0].app, shared=True))
-    return digester(key)("receipt\n" + msgspec.json.encode(replace(receipt, seal=""), order="sorted").decode())
+    document = msgspec.to_builtins(replace(receipt, seal=""))
+    for one in document["scopes"]:
+        if one["space"] is None:  # as the receipts of versions that knew no spaces were sealed
+            del one["space"]
+    return digester(key)("receipt\n" + msgspec.json.encode(document, order="sorted").decode())
 
 
 def _is_known(parts: Parts, keys: Keys, scope: Scope) -> bool:
@@ -151,7 +155,7 @@ def _is_known(parts: Parts, keys: Keys, scope: Scope) -> bool:
         or run(parts.slots, ListSlots(SlotQuery(scope, "subtree")))
         or _memories(parts, scope)
         or (parts.spool is not None and parts.spool.count(scope))
-        or any(owner_of(scope)[1] in (key.users or ()) + (key.agents or ()) for key in keys.list(scope.app))
+        or any(cell_of(scope)[1] in (key.users or ()) + (key.agents or ()) for key in keys.list(scope.app))
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from offprompt.errors import BackendError, UnsupportedError, UsageError
 from offprompt.protocols import Portable, Traceable, apply
 from offprompt.records import ErasureReceipt, Finding, GetMemories, Scope, VectorStamp, WaitingVectors
-from offprompt.records.erasure import owner_of
+from offprompt.records.erasure import cell_of, owner_of
 from offprompt.records.tables import SLOT_TABLES, TABLES, Row
 from offprompt.service.erasing import print_of, seal_of
 
@@ -135,7 +135,8 @@ def _is_of(cells: Mapping[str, object], scopes: Sequence[Scope]) -> bool:
         if cells.get("app") != scope.app:
             continue
         kind, value = owner_of(scope)
-        if cells.get(kind) == value or (cells.get("kind") == kind and cells.get("id") == value):
+        column, cell, _ = cell_of(scope)
+        if cells.get(column) == cell or (cells.get("kind") == kind and cells.get("id") == value):
             return True
         if kind == "user" and value in (cells.get("old"), cells.get("new")):
             return True

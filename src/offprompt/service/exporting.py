@@ -70,4 +70,4 @@ def secret_hider(kit: MemoryKit, scope: Scope) -> Callable[[str], str]:
 
 
 def _ids(scope: Scope) -> dict[str, str]:
-    return {kind: value for kind in ("app", "user", "agent") if (value := getattr(scope, kind)) is not None}
+    return {kind: value for kind in ("app", "user", "agent", "space") if (value := getattr(scope, kind)) is not None}

@@ -75,6 +75,8 @@ class Holds:
 
 def _meet(held: Scope, scope: Scope) -> bool:
     """Whether a record can be in the subtrees of both."""
+    if held.space is not None or scope.space is not None:
+        return held.holds(scope) or scope.holds(held)
     pairs = ((held.user, scope.user), (held.agent, scope.agent), (held.session, scope.session))
     return held.app == scope.app and all(one is None or other is None or one == other for one, other in pairs)
 

@@ -31,6 +31,8 @@ from offprompt.service.remembering import Marks, Rememberer, Said, digest_of
 from offprompt.service.replay.readers import read_conversations
 
 BATCH: Final = 200
+PLACED_BY: Final = ("app", "user", "agent", "space")
+"""What a line may say of the scope that it belongs to."""
 MAX_HEAD_BYTES: Final = 10_000
 
 
@@ -173,10 +175,10 @@ def _place(given: Mapping[str, Any], scope: Scope) -> Scope:
 
     Raises   UsageError if it does not.
     """
-    ids = {kind: value for kind, value in given.items() if kind in ("app", "user", "agent") and value is not None}
+    ids = {kind: value for kind, value in given.items() if kind in PLACED_BY and value is not None}
     if not ids:
         return scope
-    place = Scope(**{"app": scope.app, **ids}, shared=not (ids.get("user") or ids.get("agent")))
+    place = Scope(**{"app": scope.app, **ids}, shared=ids.keys() <= {"app"})
     if place != scope and not scope.holds(place):
         raise UsageError(
             f"it belongs to {place}, not to {scope}; import it there, or all of it here with rescope=True (--rescope)"

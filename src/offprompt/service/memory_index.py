@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace as replaced
 
@@ -29,6 +29,9 @@ from offprompt.records import (
 )
 from offprompt.service.indexing import doc_of, has_vector, uses_of
 from offprompt.service.topics import Topics
+
+Place: TypeAlias = tuple[tuple[Scope, ...], Within]
+"""The scopes in which a query looks, or of a subtree the one above; scopes that are equal may inherit differently."""
 
 MAX_SCOPES: Final = 64
 """Scopes kept; the one that was not used for the longest time goes first."""
@@ -153,16 +156,17 @@ class IndexCache:
     def __init__(self, embedder: Embedder | None, *, vectors: bool = True) -> None:
         self._embedder, self._vectors = embedder, vectors
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[Scope, Within], Searchable] = OrderedDict()
-        self._about: OrderedDict[tuple[Scope, Within], tuple[tuple[int, ...], tuple[Memory, ...]]] = OrderedDict()
+        self._kept: OrderedDict[Place, Searchable] = OrderedDict()
+        self._about: OrderedDict[Place, tuple[tuple[int, ...], tuple[Memory, ...]]] = OrderedDict()
 
     @contextmanager
     def open(self, store: MemoryStore, scope: Scope, within: Within, now: float) -> Generator[Searchable]:
         """The memories that a query of the scope finds, as the store has them now; nobody else uses them meanwhile."""
-        scopes: Sequence[Scope] = scope.inherited() if within == "inherit" else (scope,)
+        place = _place(scope, within)
+        scopes: Sequence[Scope] = place[0]
         if within == "subtree":
             scopes = [found for found, _ in apply(store, MemoryScopes(scope))]
-        kept = self._get(scope, within)
+        kept = self._get(place)
         with kept.held():
             kept.update(store, scopes, self._embedder, now)
             yield kept
@@ -170,35 +174,36 @@ class IndexCache:
     def drop(self, scope: Scope) -> None:
         """Let go of all that was kept for queries which find memories of a scope, or of one below it."""
         with self._lock:
-            for query, within in [*self._kept, *self._about]:
-                if scope.holds(query) or query.holds(scope) or scope in query.inherited():
-                    self._kept.pop((query, within), None)
-                    self._about.pop((query, within), None)
+            for place in [*self._kept, *self._about]:
+                if any(scope.holds(one) or (place[1] == "subtree" and one.holds(scope)) for one in place[0]):
+                    self._kept.pop(place, None)
+                    self._about.pop(place, None)
 
     def holds(self, scope: Scope, within: Within) -> bool:
         """Whether the memories that a query of the scope finds are kept."""
         with self._lock:
-            return (scope, within) in self._kept
+            return _place(scope, within) in self._kept
 
     def let_go(self, scope: Scope, within: Within) -> None:
         """Keep them no longer."""
         with self._lock:
-            self._kept.pop((scope, within), None)
+            self._kept.pop(_place(scope, within), None)
 
     def about(self, store: MemoryStore, scope: Scope, within: Within) -> tuple[Memory, ...]:
         """The facts that say what they are about, of a scope that is not loaded; kept until the scope changes."""
         query = ListMemories(MemoryQuery(scope, within, about=True))
         if within == "subtree":
             return tuple(apply(store, query))
-        scopes = scope.inherited() if within == "inherit" else (scope,)
+        place = _place(scope, within)
+        scopes = place[0]
         revisions = apply(store, ScopeRevisions(scopes))
         with self._lock:
-            known = self._about.get((scope, within))
+            known = self._about.get(place)
         if known is not None and known[0] == revisions:
             return known[1]
         revisions, found = store.apply([ScopeRevisions(scopes), query])
         with self._lock:
-            self._about[(scope, within)] = revisions, tuple(found)
+            self._about[place] = revisions, tuple(found)
             while len(self._about) > MAX_SCOPES:
                 self._about.popitem(last=False)
         return tuple(found)
@@ -220,12 +225,15 @@ class IndexCache:
         unrelated = 0.0 if self._embedder is None else self._embedder.unrelated
         return ScopeIndex(unrelated=unrelated, zeros=zeros, spread=spread)
 
-    def _get(self, scope: Scope, within: Within) -> Searchable:
+    def _get(self, place: Place) -> Searchable:
         with self._lock:
-            key = (scope, within)
-            if key not in self._kept:
-                self._kept[key] = Searchable(self._new(), self._vectors)
-            self._kept.move_to_end(key)
+            if place not in self._kept:
+                self._kept[place] = Searchable(self._new(), self._vectors)
+            self._kept.move_to_end(place)
             while len(self._kept) > MAX_SCOPES:
                 self._kept.popitem(last=False)
-            return self._kept[key]
+            return self._kept[place]
+
+
+def _place(scope: Scope, within: Within) -> Place:
+    return (scope.inherited() if within == "inherit" else (scope,)), within

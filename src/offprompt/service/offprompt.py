@@ -82,6 +82,14 @@ class Offprompt:
         scope = Scope(app or self.parts.settings.app, user, agent, session, shared)
         return self.bound(scope, Actor(actor) if isinstance(actor, str) else actor)
 
+    def space(self, name: str, *, app: str | None = None, actor: Actor | str = "app") -> BoundScope:
+        """What is kept for whom it is granted to, by its name: documents above all; `space.ingest(path)`.
+
+        Raises   ScopeError for a name that could not be a slot's either.
+        """
+        scope = Scope(app or self.parts.settings.app, space=name)
+        return self.bound(scope, Actor(actor) if isinstance(actor, str) else actor)
+
     def bound(self, scope: Scope, actor: Actor = APPLICATION, *, op_key: str | None = None) -> BoundScope:
         """A scope of this memory; see `scope` and `BoundScope`."""
         return BoundScope(self.parts, actor.view(resolved(self.parts.memories.store, scope)), actor, op_key=op_key)
@@ -111,10 +119,11 @@ class Offprompt:
         user: str | None = None,
         agent: str | None = None,
         session: str | None = None,
+        space: str | None = None,
         app: str | None = None,
         actor: Actor | str = "app",
     ) -> ErasureReceipt:
-        """Remove all that is stored of one user, one agent or one session, for good, from every store.
+        """Remove all that is stored of one user, agent, session or space, for good, from every store.
 
         A user's    other ids (see `alias`) go with it. Events stay, under a pseudonym; its digest key is destroyed.
         Returns     a receipt: what went, what the stores did, which copies they do not reach; see `verify_erased`.
@@ -123,7 +132,11 @@ class Offprompt:
         """
         from offprompt.service.erasing import erase_whole  # noqa: PLC0415 - rare
 
-        bound = self.scope(user=user, agent=agent, session=session, app=app, actor=actor)
+        if space is None:
+            bound = self.scope(user=user, agent=agent, session=session, app=app, actor=actor)
+        else:
+            scope = Scope(app or self.parts.settings.app, user, agent, session, space=space)
+            bound = self.bound(scope, Actor(actor) if isinstance(actor, str) else actor)
         return erase_whole(self.parts, self.keys, bound.scope, bound.actor)
 
     def restore(self, source: str | os.PathLike[str], *, force: bool = False) -> list[ErasureReceipt]:

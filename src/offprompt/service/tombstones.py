@@ -37,7 +37,7 @@ class Tombstones:
                 return stone
 
     def erased_at(self, scope: Scope) -> float:
-        """When a record's user, agent or session was last erased; what is older must not come back. 0.0: never.
+        """When a record's user, agent, session or space was last erased; what is older must not come back. 0.0: never.
 
         Cost   one read for each id; none while nobody was ever erased from the store.
         """
@@ -47,6 +47,7 @@ class Tombstones:
             Scope(scope.app, user=scope.user) if scope.user else None,
             Scope(scope.app, agent=scope.agent) if scope.agent else None,
             Scope(scope.app, session=scope.session) if scope.session else None,
+            Scope(scope.app, space=scope.space) if scope.space else None,
         )
         texts = [self._store.note(self._name(owner)) for owner in owners if owner is not None]
         return max((_decoded(text).at for text in texts if text is not None), default=0.0)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from offprompt.records import Event, Scope
-from offprompt.records.erasure import NOBODY, instead_of, owner_of
+from offprompt.records.erasure import NOBODY, cell_of, instead_of
 
 FLOOR: Final = " "
 """The user in the row of `memory_scopes` that has an app's floor: no id is a space.
@@ -18,5 +18,5 @@ looks new when somebody of that id comes back.
 
 def masked(event: Event, scope: Scope, pseudonym: str) -> Event:
     """The event without what tells of the owner: its id, the session's, the name, and an actor that names it."""
-    actor = NOBODY if owner_of(scope)[1] in event.actor else event.actor
+    actor = NOBODY if cell_of(scope)[1] in event.actor else event.actor
     return replace(event, scope=instead_of(event.scope, pseudonym, of=scope), name="", actor=actor)

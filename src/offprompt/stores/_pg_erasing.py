@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from offprompt.records import Reached, Scope
-from offprompt.records.erasure import NOBODY, owner_of
+from offprompt.records.erasure import NOBODY, cell_of, owner_of
 from offprompt.stores._parting import FLOOR
 from offprompt.stores._pg_connection import Statements
 from offprompt.stores._pg_rows import PLACE
@@ -14,8 +14,9 @@ from offprompt.stores._pg_rows import PLACE
 def part_with(db: Statements, scope: Scope, pseudonym: str) -> int:
     """See Store.part_with; within one transaction."""
     kind, value = owner_of(scope)
-    column = '"user"' if kind == "user" else kind
-    own = (scope.app, value)
+    column, cell, mark = cell_of(scope)
+    column = '"user"' if column == "user" else column
+    own = (scope.app, cell)
     db.run("DELETE FROM digest_keys WHERE app = %s AND kind = %s AND id = %s", (scope.app, kind, value))
     row = db.row(f"SELECT max(revision) FROM memory_scopes WHERE app = %s AND {column} = %s", own)
     if row is not None and row[0] is not None:
@@ -33,7 +34,7 @@ def part_with(db: Statements, scope: Scope, pseudonym: str) -> int:
         f"WITH changed AS (UPDATE events SET {column} = %s, {session}name = '', "
         f"actor = CASE WHEN strpos(actor, %s) > 0 THEN '{NOBODY}' ELSE actor END "
         f"WHERE app = %s AND {column} = %s RETURNING 1) SELECT count(*) FROM changed",
-        (pseudonym, value, *own),
+        (mark + pseudonym, cell, *own),
     )
     return int(rows[0][0])
 

@@ -17,8 +17,8 @@ def new_key() -> bytes:
 
 
 def key_owner(scope: Scope) -> tuple[str, str, str]:
-    """Whose digest key a scope uses: app, kind and id of its user, else agent, else session, else all."""
-    for kind in ("user", "agent", "session"):
+    """Whose digest key a scope uses: app, kind and id of its user, else agent, else session; its space; else all."""
+    for kind in ("user", "agent", "session", "space"):
         if value := getattr(scope, kind):
             return scope.app, kind, value
     return scope.app, "shared", ""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from offprompt.records import Finding, Reached, Scope
-from offprompt.records.erasure import NOBODY, owner_of
+from offprompt.records.erasure import NOBODY, cell_of, owner_of
 from offprompt.stores._parting import FLOOR
 
 PAGE_SIZE_AT: Final = 16
@@ -21,25 +21,25 @@ PAGE_SIZE_AT: Final = 16
 def part_with(connection: sqlite3.Connection, scope: Scope, pseudonym: str) -> int:
     """See Store.part_with; within one transaction."""
     kind, value = owner_of(scope)
-    own = (scope.app, value)
+    column, cell, mark = cell_of(scope)
+    own = (scope.app, cell)
     connection.execute("DELETE FROM digest_keys WHERE app = ? AND kind = ? AND id = ?", (scope.app, kind, value))
-    gone = connection.execute(f"SELECT max(revision) FROM memory_scopes WHERE app = ? AND {kind} = ?", own).fetchone()[
-        0
-    ]
+    asked = f"SELECT max(revision) FROM memory_scopes WHERE app = ? AND {column} = ?"
+    gone = connection.execute(asked, own).fetchone()[0]
     if gone is not None:
         connection.execute(
             "INSERT INTO memory_scopes VALUES (?, ?, '', '', ?, ?) ON CONFLICT DO UPDATE SET "
             "revision = max(revision, excluded.revision), whole_before = max(whole_before, excluded.whole_before)",
             (scope.app, FLOOR, gone + 1, gone + 1),
         )
-        connection.execute(f"DELETE FROM memory_scopes WHERE app = ? AND {kind} = ?", own)
+        connection.execute(f"DELETE FROM memory_scopes WHERE app = ? AND {column} = ?", own)
     if kind == "user":
         connection.execute("DELETE FROM aliases WHERE app = ? AND ? IN (old, new)", own)
     session = "" if kind == "session" else "session = '', "
     return connection.execute(
-        f"UPDATE events SET {kind} = ?, {session}name = '', "
-        f"actor = CASE WHEN instr(actor, ?) > 0 THEN '{NOBODY}' ELSE actor END WHERE app = ? AND {kind} = ?",
-        (pseudonym, value, *own),
+        f"UPDATE events SET {column} = ?, {session}name = '', "
+        f"actor = CASE WHEN instr(actor, ?) > 0 THEN '{NOBODY}' ELSE actor END WHERE app = ? AND {column} = ?",
+        (mark + pseudonym, cell, *own),
     ).rowcount
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from offprompt.records import Scope
 from offprompt.records.tables import TABLES, Row
 
 
@@ -31,6 +32,22 @@ def put_rows(connection: sqlite3.Connection, name: str, rows: Sequence[Row]) -> 
 def clear_rows(connection: sqlite3.Connection, name: str) -> None:
     """See Portable.clear_rows."""
     connection.execute(f"DELETE FROM {TABLES[name].name}")
+
+
+def remove_row(connection: sqlite3.Connection, name: str, row: Row) -> None:
+    """Remove a row by its key."""
+    table = TABLES[name]
+    connection.execute(
+        f"DELETE FROM {name} WHERE ({', '.join(table.key)}) = ({_marks(table.key)})", table.key_of(row)
+    )
+
+
+def scope_of(connection: sqlite3.Connection, app: str, memory_id: str) -> Scope | None:
+    """The scope of a memory."""
+    row = connection.execute(
+        "SELECT app, user, agent, session FROM memories WHERE app = ? AND memory_id = ?", (app, memory_id)
+    ).fetchone()
+    return None if row is None else Scope.from_key((row[0], row[1], row[2], row[3]))
 
 
 def note(connection: sqlite3.Connection, name: str) -> str | None:

@@ -24,12 +24,12 @@ def digest_key(connection: sqlite3.Connection, scope: Scope) -> bytes | None:
     return None if row is None else bytes(row[0])
 
 
-def make_digest_key(connection: sqlite3.Connection, scope: Scope) -> bytes:
-    """The key of the scope's owner, made if it has none."""
+def make_digest_key(connection: sqlite3.Connection, scope: Scope, new: bytes, lost: bytes | None) -> bytes:
+    """The key of the scope's owner; the new one if it has none, or `lost`, which nobody can open."""
     found = digest_key(connection, scope)
-    if found is None:
-        found = rules.new_key()
-        connection.execute("INSERT INTO digest_keys VALUES (?, ?, ?, ?)", (*rules.key_owner(scope), found))
+    if found is None or found == lost:
+        found = new
+        connection.execute("INSERT OR REPLACE INTO digest_keys VALUES (?, ?, ?, ?)", (*rules.key_owner(scope), found))
     return found
 
 

@@ -7,10 +7,12 @@ import sqlite3
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from offprompt.protocols import Clock
+from offprompt.protocols.sealing import Resealed, ResealWork
 from offprompt.records import (
     Body,
     EraseMemories,
@@ -32,6 +34,17 @@ from offprompt.stores import _sqlite_erasing as erasing
 from offprompt.stores import _sqlite_portable as portable
 from offprompt.stores import _sqlite_sessions as sessions
 from offprompt.stores._memory_ops import is_memory_read, run_memory_ops
+from offprompt.stores._sealed_memories import sealed_memories
+from offprompt.stores._sealed_sessions import (
+    opened_all,
+    opened_body,
+    opened_entry,
+    opened_one,
+    opened_record,
+    sealed_change,
+)
+from offprompt.stores._sealed_slots import sealed_slots
+from offprompt.stores._sealing import Sealing, digest_key
 from offprompt.stores._slot_ops import is_read, run_ops
 from offprompt.stores._sqlite_check import check_store
 from offprompt.stores._sqlite_connection import Connections, Durability
@@ -42,7 +55,7 @@ from offprompt.stores._touches import Touch, Touches
 R = TypeVar("R")
 
 
-class SqliteStore:
+class SqliteStore(Sealing):
     """Store and Maintainable in one SQLite file with a write-ahead log.
 
     path            made with its folders if it is not there: 0600 in 0700. Never on a network drive.
@@ -82,7 +95,7 @@ class SqliteStore:
             if touches and self._touches.add(touches):
                 self._db.afterwards(self.flush)
             return results
-        results = self._write(lambda connection: run_ops(SqliteTable(connection, None), ops, self._clock.now()))
+        results = self._write(lambda connection: self._run(SqliteTable(connection, None), ops))
         if any(isinstance(op, EraseSlots) for op in ops):
             self._db.afterwards(self._empty_log)
         return results
@@ -94,7 +107,7 @@ class SqliteStore:
 
         def work(connection: sqlite3.Connection) -> list[Any]:
             table = SqliteMemories(connection, queues=self._vector_queue)
-            return run_memory_ops(table, ops, self._clock.now())
+            return run_memory_ops(sealed_memories(table, self._sealer), ops, self._clock.now())
 
         if is_memory_read(ops):
             return self._db.read(work)
@@ -122,36 +135,47 @@ class SqliteStore:
                 self.flush()
             finally:
                 self._db.close()
+                if self._sealer is not None:
+                    self._sealer.close()
 
     def digest_key(self, scope: Scope) -> bytes:
         """See SessionStore."""
-        found = self._db.read(lambda connection: sessions.digest_key(connection, scope))
-        return found or self._write(lambda connection: sessions.make_digest_key(connection, scope))
+        return digest_key(
+            scope,
+            self._sealer,
+            lambda: self._db.read(lambda connection: sessions.digest_key(connection, scope)),
+            lambda new, lost: self._write(lambda connection: sessions.make_digest_key(connection, scope, new, lost)),
+        )
 
     def load(self, scope: Scope) -> SessionRecord | None:
         """See SessionStore."""
-        return self._db.read(lambda connection: sessions.load(connection, scope))
+        row = self._db.read(lambda connection: sessions.load(connection, scope))
+        return opened_one(row, self._sealer, opened_record)
 
     def commit(self, change: SessionChange) -> None:
         """See SessionStore."""
+        sealed = sealed_change(change, self._sealer)
 
         def work(connection: sqlite3.Connection) -> None:
-            sessions.commit(connection, change)
+            sessions.commit(connection, sealed)
             SqliteTable(connection, None).log(change.events)
 
         self._write(work)
 
     def journal(self, scope: Scope, *, after: int = 0) -> list[JournalEntry]:
         """See SessionStore."""
-        return self._db.read(lambda connection: sessions.journal(connection, scope, after))
+        rows = self._db.read(lambda connection: sessions.journal(connection, scope, after))
+        return opened_all(rows, self._sealer, opened_entry(scope))
 
     def body(self, scope: Scope, body_id: str) -> Body | None:
         """See SessionStore."""
-        return self._db.read(lambda connection: sessions.body(connection, scope, body_id))
+        row = self._db.read(lambda connection: sessions.body(connection, scope, body_id))
+        return opened_one(row, self._sealer, opened_body(scope))
 
     def bodies(self, scope: Scope) -> list[Body]:
         """See SessionStore."""
-        return self._db.read(lambda connection: sessions.bodies(connection, scope))
+        rows = self._db.read(lambda connection: sessions.bodies(connection, scope))
+        return opened_all(rows, self._sealer, opened_body(scope))
 
     def ledger(self, scope: Scope) -> list[LedgerEntry]:
         """See SessionStore."""
@@ -159,7 +183,8 @@ class SqliteStore:
 
     def sessions(self, scope: Scope | None = None) -> list[SessionRecord]:
         """See SessionStore."""
-        return self._db.read(lambda connection: sessions.sessions(connection, scope))
+        rows = self._db.read(lambda connection: sessions.sessions(connection, scope))
+        return opened_all(rows, self._sealer, opened_record)
 
     def drop_sessions(self, *, scope: Scope | None = None, idle_before: float | None = None) -> int:
         """See SessionStore."""
@@ -210,11 +235,42 @@ class SqliteStore:
     def scan(self, table: str, *, after: Row | None = None, limit: int = 1000) -> list[Row]:
         """See Portable."""
         self.flush()
-        return self._db.read(lambda connection: portable.scan(connection, table, after, limit))
+
+        def work(connection: sqlite3.Connection) -> list[Row]:
+            rows = portable.scan(connection, table, after, limit)
+            if self._sealer is None:
+                return rows
+            sealed = self._rows_for(partial(portable.scope_of, connection))
+            while rows and not (opened := sealed.opened(table, rows)):
+                rows = portable.scan(connection, table, TABLES[table].key_of(rows[-1]), limit)
+            return opened if rows else []
+
+        return self._db.read(work)
 
     def put_rows(self, table: str, rows: Sequence[Row]) -> None:
         """See Portable."""
-        self._write(lambda connection: portable.put_rows(connection, table, rows))
+
+        def work(connection: sqlite3.Connection) -> None:
+            sealed = rows
+            if self._sealer is not None:
+                sealed = self._rows_for(partial(portable.scope_of, connection)).sealed(table, rows)
+            portable.put_rows(connection, table, sealed)
+
+        self._write(work)
+
+    def reseal(self, table: str, work: ResealWork, *, after: Row | None = None, limit: int = 500) -> Resealed:
+        """See Sealable."""
+        self.flush()
+
+        def whole(connection: sqlite3.Connection) -> Resealed:
+            rows = portable.scan(connection, table, after, limit)
+            page = self._rows_for(partial(portable.scope_of, connection)).looked_at(table, rows, work)
+            portable.put_rows(connection, table, page.changed)
+            for row in page.gone:
+                portable.remove_row(connection, table, row)
+            return page.result(TABLES[table].key_of(rows[-1]) if len(rows) == limit else None)
+
+        return self._db.read(whole) if work == "look" else self._write(whole)
 
     def clear_rows(self, table: str) -> None:
         """See Portable."""
@@ -261,7 +317,10 @@ class SqliteStore:
 
     def _read(self, connection: sqlite3.Connection, ops: Sequence[SlotOp[Any]]) -> tuple[list[Any], list[Touch]]:
         table = SqliteTable(connection, self._touches)
-        return run_ops(table, ops, self._clock.now()), table.touches
+        return self._run(table, ops), table.touches
+
+    def _run(self, table: SqliteTable, ops: Sequence[SlotOp[Any]]) -> list[Any]:
+        return run_ops(sealed_slots(table, self._sealer), ops, self._clock.now())
 
     def _write(self, work: Callable[[sqlite3.Connection], R]) -> R:
         """One write transaction, with the uses that wait."""

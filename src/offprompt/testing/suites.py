@@ -35,6 +35,7 @@ from offprompt.testing.slot_life import SlotLife
 from offprompt.testing.slot_moves import SlotMoves
 from offprompt.testing.slot_names import SlotNames
 from offprompt.testing.slot_puts import SlotPuts
+from offprompt.testing.spaces import MemorySpaces, SlotSpaces
 from offprompt.testing.vector_queue import VectorQueue
 from offprompt.testing.vector_suite import VectorIndexSuite
 from offprompt.testing.word_suite import WordIndexSuite
@@ -53,11 +54,11 @@ __all__ = [
 ]
 
 
-class SlotStoreSuite(SlotPuts, SlotNames, SlotLife, SlotGuards, SlotMoves, SlotEvents):
+class SlotStoreSuite(SlotPuts, SlotNames, SlotLife, SlotGuards, SlotMoves, SlotEvents, SlotSpaces):
     """All that `protocols.SlotStore` promises; give it a `store` fixture that takes the `clock` fixture."""
 
 
-class MemoryStoreSuite(MemoryAdds, MemoryLife, MemoryJoins, MemoryLoads, MemoryExtraction):
+class MemoryStoreSuite(MemoryAdds, MemoryLife, MemoryJoins, MemoryLoads, MemoryExtraction, MemorySpaces):
     """All that `protocols.MemoryStore` promises; give it a `store` fixture that takes the `clock` fixture.
 
     The store's `events` are read as a SlotStore's.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from offprompt.errors import UsageError
 from offprompt.protocols import VectorIndex
 from offprompt.records import WITHIN, Scope, Sought, VectorEntry
+from offprompt.records.scope import GrantedScope
 from offprompt.testing.exact_vectors import ExactVectors
 from offprompt.testing.kit import ALICE, BOB
 
@@ -41,7 +42,11 @@ SCOPES: Final = (
     Scope(shared=True),
     Scope("other", user="alice@example.com"),
     Scope("other", shared=True),
+    Scope(space="代理"),
+    Scope(space="alice"),
 )
+SOUGHT: Final = (*SCOPES, GrantedScope.of(ALICE, [Scope(space="代理"), Scope(agent="代理")]))
+"""Whose vectors are sought: each scope's, and what one sees to which others were granted."""
 
 
 def direction(seed: int) -> NDArray[np.float32]:
@@ -100,7 +105,7 @@ class VectorIndexSuite:
     def test_it_finds_what_lies_closest_in_the_scopes_that_are_sought(
         self, both: tuple[VectorIndex, ExactVectors]
     ) -> None:
-        for (at, scope), within in product(enumerate(SCOPES), WITHIN):
+        for (at, scope), within in product(enumerate(SOUGHT), WITHIN):
             sought = Sought(scope, within)
             found, right = (each.nearest(direction(500 + at), sought, limit=12) for each in both)
             assert [memory_id for memory_id, _ in found] == [memory_id for memory_id, _ in right], sought

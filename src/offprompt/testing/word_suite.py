@@ -13,6 +13,7 @@ from offprompt.recall.analysis import search_terms
 from offprompt.recall.docs import analyse
 from offprompt.recall.packing import pack
 from offprompt.records import Indexed, Memory, Scope, Sought
+from offprompt.records.scope import GrantedScope
 from offprompt.testing.clock import MovedClock
 from offprompt.testing.exact_words import ExactWords
 from offprompt.testing.kit import ALICE, BOB, Suite
@@ -40,11 +41,12 @@ def terms_of(memory: Memory, version: int = 1) -> Indexed:
 
 def filled(store: MemoryStore) -> None:
     """Texts over several scopes, kinds and times, each different."""
-    scopes = (ALICE, BOB, Scope(user="alice@example.com", agent="a"), Scope(shared=True), Scope("other", user="bob"))
+    agent, space = Scope(user="alice@example.com", agent="a"), Scope(space="bob")
+    scopes = (ALICE, BOB, agent, Scope(shared=True), Scope("other", user="bob"), space)
     kinds = ("fact", "episode", "passage")
     for at in range(140):
         text = f"{WORDS[at % 7]} {WORDS[at // 7 % 7]} {at} {'tea ' * (at % 4)}"
-        put(store, text, scopes[at % 5], kind=kinds[at // 3 % 3], event_at=1.7e9 + at, order=at)
+        put(store, text, scopes[at % 6], kind=kinds[at // 3 % 3], event_at=1.7e9 + at, order=at)
 
 
 class WordIndexSuite(Suite):
@@ -57,7 +59,8 @@ class WordIndexSuite(Suite):
     ) -> None:
         filled(store)
         exact, terms = ExactWords(store), tuple(sorted(search_terms(question)))
-        for scope in (ALICE, Scope(user="alice@example.com", agent="a"), Scope(shared=True), Scope(user="nobody")):
+        granted = GrantedScope.of(ALICE, [Scope(space="bob")])
+        for scope in (granted, ALICE, Scope(user="alice@example.com", agent="a"), Scope(shared=True), Scope(user="no")):
             sought = Sought(scope, within)
             for limit in (3, 1000):
                 assert store.words(terms, sought, limit=limit) == exact.words(terms, sought, limit=limit)
