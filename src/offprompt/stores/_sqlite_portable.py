@@ -37,9 +37,7 @@ def clear_rows(connection: sqlite3.Connection, name: str) -> None:
 def remove_row(connection: sqlite3.Connection, name: str, row: Row) -> None:
     """Remove a row by its key."""
     table = TABLES[name]
-    connection.execute(
-        f"DELETE FROM {name} WHERE ({', '.join(table.key)}) = ({_marks(table.key)})", table.key_of(row)
-    )
+    connection.execute(f"DELETE FROM {name} WHERE ({', '.join(table.key)}) = ({_marks(table.key)})", table.key_of(row))
 
 
 def scope_of(connection: sqlite3.Connection, app: str, memory_id: str) -> Scope | None:

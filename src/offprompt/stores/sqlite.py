@@ -241,9 +241,12 @@ class SqliteStore(Sealing):
             if self._sealer is None:
                 return rows
             sealed = self._rows_for(partial(portable.scope_of, connection))
-            while rows and not (opened := sealed.opened(table, rows)):
+            while rows:
+                # Rows that nobody can open are none; there may be others behind a page of them.
+                if opened := sealed.opened(table, rows):
+                    return opened
                 rows = portable.scan(connection, table, TABLES[table].key_of(rows[-1]), limit)
-            return opened if rows else []
+            return []
 
         return self._db.read(work)
 
