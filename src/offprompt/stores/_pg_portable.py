@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from offprompt.records import Memory
+from offprompt.records import Memory, Scope
 from offprompt.records.tables import TABLES, Row, Table
 from offprompt.stores import _pg_words as words
 from offprompt.stores._pg_connection import Statements
-from offprompt.stores._pg_rows import marks
+from offprompt.stores._pg_rows import PLACE, marks
 from offprompt.stores._rows import memory_of
 
 # What this engine keeps in columns of its own, made from a row's record.
@@ -65,6 +65,18 @@ def clear_rows(db: Statements, name: str) -> None:
     db.run(f"DELETE FROM {TABLES[name].name}")
     if name in ("memories", "memory_index"):
         db.run("DELETE FROM memory_words")
+
+
+def remove_row(db: Statements, name: str, row: Row) -> None:
+    """Remove a row by its key."""
+    table = TABLES[name]
+    db.run(f"DELETE FROM {name} WHERE ({_names(table.key)}) = ({marks(len(table.key))})", table.key_of(row))
+
+
+def scope_of(db: Statements, app: str, memory_id: str) -> Scope | None:
+    """The scope of a memory."""
+    row = db.row(f"SELECT {PLACE} FROM memories WHERE app = %s AND memory_id = %s", (app, memory_id))
+    return None if row is None else Scope.from_key((row[0], row[1], row[2], row[3]))
 
 
 def note(db: Statements, name: str) -> str | None:

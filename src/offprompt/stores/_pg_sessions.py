@@ -29,12 +29,16 @@ def digest_key(db: Statements, scope: Scope) -> bytes | None:
     return None if row is None else bytes(row[0])
 
 
-def make_digest_key(db: Statements, scope: Scope) -> bytes:
-    """The key of the scope's owner, made if it has none."""
+def make_digest_key(db: Statements, scope: Scope, new: bytes, lost: bytes | None) -> bytes:
+    """The key of the scope's owner; the new one if it has none, or `lost`, which nobody can open."""
     found = digest_key(db, scope)
-    if found is None:
-        found = rules.new_key()
-        db.run("INSERT INTO digest_keys (app, kind, id, key) VALUES (%s, %s, %s, %s)", (*rules.key_owner(scope), found))
+    if found is None or found == lost:
+        found = new
+        db.run(
+            "INSERT INTO digest_keys (app, kind, id, key) VALUES (%s, %s, %s, %s) "
+            "ON CONFLICT (app, kind, id) DO UPDATE SET key = excluded.key",
+            (*rules.key_owner(scope), found),
+        )
     return found
 
 

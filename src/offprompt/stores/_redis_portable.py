@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from offprompt.errors import UsageError
+from offprompt.protocols.sealing import Resealed, ResealWork
 from offprompt.records import Scope
 from offprompt.records.tables import SLOT_TABLES, TABLES, Row
 from offprompt.stores._redis_connection import RedisServer
@@ -15,8 +16,11 @@ from offprompt.stores._redis_plan import Place
 from offprompt.stores._redis_rows import Kept, Keys, SlotCells, mark_of, scope_of
 from offprompt.stores._redis_scripts import READ
 from offprompt.stores._redis_step import RedisStep
+from offprompt.stores._sealed_rows import Page, SealedRows
 
 AT_ONCE: Final = 100
+LAST: Final = chr(0x10FFFF)
+"""Stands behind every folded name."""
 
 
 class RedisRows:
@@ -62,6 +66,32 @@ class RedisRows:
                 put(target, (Scope.from_key(_key(row)), str(row[4])), row)
 
         self._change(work)
+
+    def reseal(self, table: str, work: ResealWork, sealed: SealedRows, after: Row | None, limit: int) -> Resealed:
+        """See Sealable.reseal: the slots of whole scopes, as many as it takes for so many rows."""
+        scopes = all_scopes(self._server, self._keys)
+        if after is not None:
+            scopes = [scope for scope in scopes if scope.key > after[:4]]
+        found = Page()
+        for at, scope in enumerate(scopes):
+            page = self._server.anew(lambda scope=scope: self._resealed(table, work, sealed, scope))
+            found.add(page)
+            if found.rows >= limit and at < len(scopes) - 1:
+                return found.result(TABLES[table].key_of((*scope.key, *[LAST] * (len(TABLES[table].columns) - 4))))
+        return found.result(None)
+
+    def _resealed(self, table: str, work: ResealWork, sealed: SealedRows, scope: Scope) -> Page:
+        step = RedisStep(self._server, self._keys)
+        step.read_whole([scope])
+        places = sorted(step.places(scope), key=_folded)
+        page = sealed.looked_at(table, [row for place in places for row in _rows(step, place, table)], work)
+        put = _put_slot if table == "slots" else _put_version
+        for row in page.changed:
+            put(step, (scope, str(row[4])), row)
+        for row in page.gone:
+            _remove(step, (scope, str(row[4])), None if table == "slots" else int(row[5] or 0))
+        step.commit()
+        return page
 
     def clear(self, table: str) -> None:
         """See Portable.clear_rows. Some scopes at a time."""
@@ -155,6 +185,18 @@ def _put_version(target: RedisStep, place: Place, row: Row) -> None:
         raise UsageError(f"a version of {place[1]!r} in {place[0]} has no slot; put the rows of table slots first")
     all_of = dict(target.older(place, kept)) | ({kept.version: kept.current} if kept.current else {})
     _put_all(target, place, kept.slot, all_of | {int(row[5] or 0): tuple(row[6:])})
+
+
+def _remove(target: RedisStep, place: Place, number: int | None) -> None:
+    """Remove a version of a slot; the whole slot for None, or if that is its current one."""
+    kept = target.kept(place)
+    if kept is None:
+        return
+    if number is None or number == kept.version:
+        target.remove(place)
+        return
+    target.set_version(place, number, None)
+    target.set_kept(place, replace(kept, older=tuple(mark for mark in kept.older if mark.version != number)))
 
 
 def _put_all(target: RedisStep, place: Place, cells: SlotCells, versions: dict[int, SlotCells]) -> None:

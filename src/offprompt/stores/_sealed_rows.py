@@ -98,11 +98,18 @@ class SealedRows:
 class Page:
     """What `looked_at` found: rows that are to be put, sealed; rows that nobody can open."""
 
-    rows: int
+    rows: int = 0
     plain: int = 0
     changed: list[Row] = field(default_factory=list[Row])
     gone: list[Row] = field(default_factory=list[Row])
     lost: Counter[Owner] = field(default_factory=Counter[Owner])
+
+    def add(self, other: Page) -> None:
+        """Count another page's work with this one's."""
+        self.rows, self.plain = self.rows + other.rows, self.plain + other.plain
+        self.changed += other.changed
+        self.gone += other.gone
+        self.lost.update(other.lost)
 
     def result(self, after: Row | None) -> Resealed:
         """What is told of the page. after: where to go on."""

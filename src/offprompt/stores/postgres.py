@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from offprompt.protocols import Clock
+from offprompt.protocols.sealing import Resealed, ResealWork
 from offprompt.records import (
     Body,
     Event,
@@ -48,6 +50,17 @@ from offprompt.stores._pg_slots import PgSlots
 from offprompt.stores._pg_transactions import Database, Durability
 from offprompt.stores._pg_vector_table import without_graph
 from offprompt.stores._pg_vectors import PgVectors
+from offprompt.stores._sealed_memories import sealed_memories
+from offprompt.stores._sealed_sessions import (
+    opened_all,
+    opened_body,
+    opened_entry,
+    opened_one,
+    opened_record,
+    sealed_change,
+)
+from offprompt.stores._sealed_slots import sealed_slots
+from offprompt.stores._sealing import Sealing, digest_key
 from offprompt.stores._session_rules import key_owner
 from offprompt.stores._slot_ops import is_read, run_ops
 from offprompt.stores._touches import Touch, Touches
@@ -58,7 +71,7 @@ SWEEP_ROWS: Final = 500
 """Rows that a sweep removes in one transaction: it holds an app's lock, or the store's, meanwhile."""
 
 
-class PostgresStore:
+class PostgresStore(Sealing):
     """A Store, WordIndex and Checkable in a schema of a PostgreSQL database, used by any number of processes.
 
     url             `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`, with `schema`, `role`, `pool` as options of ours.
@@ -134,36 +147,48 @@ class PostgresStore:
                 self.flush()
             finally:
                 self._db.close()
+                if self._sealer is not None:
+                    self._sealer.close()
 
     def digest_key(self, scope: Scope) -> bytes:
         """See SessionStore."""
-        found = self._db.read(lambda db: sessions.digest_key(db, scope), apps=[scope.app])
-        return found or self._write(lambda db: sessions.make_digest_key(db, scope), locks_of_scope(scope))
+        locks = locks_of_scope(scope)
+        return digest_key(
+            scope,
+            self._sealer,
+            lambda: self._db.read(lambda db: sessions.digest_key(db, scope), apps=[scope.app]),
+            lambda new, lost: self._write(lambda db: sessions.make_digest_key(db, scope, new, lost), locks),
+        )
 
     def load(self, scope: Scope) -> SessionRecord | None:
         """See SessionStore."""
-        return self._db.read(lambda db: sessions.load(db, scope), apps=[scope.app])
+        row = self._db.read(lambda db: sessions.load(db, scope), apps=[scope.app])
+        return opened_one(row, self._sealer, opened_record)
 
     def commit(self, change: SessionChange) -> None:
         """See SessionStore."""
+        sealed = sealed_change(change, self._sealer)
 
         def work(db: Statements) -> None:
-            sessions.commit(db, change)
+            sessions.commit(db, sealed)
             PgSlots(db).log(change.events)
 
         self._write(work, locks_of_scope(change.record.scope) | locks_of_events(change.events))
 
     def journal(self, scope: Scope, *, after: int = 0) -> list[JournalEntry]:
         """See SessionStore."""
-        return self._db.read(lambda db: sessions.journal(db, scope, after), apps=[scope.app])
+        rows = self._db.read(lambda db: sessions.journal(db, scope, after), apps=[scope.app])
+        return opened_all(rows, self._sealer, opened_entry(scope))
 
     def body(self, scope: Scope, body_id: str) -> Body | None:
         """See SessionStore."""
-        return self._db.read(lambda db: sessions.body(db, scope, body_id), apps=[scope.app])
+        row = self._db.read(lambda db: sessions.body(db, scope, body_id), apps=[scope.app])
+        return opened_one(row, self._sealer, opened_body(scope))
 
     def bodies(self, scope: Scope) -> list[Body]:
         """See SessionStore."""
-        return self._db.read(lambda db: sessions.bodies(db, scope), apps=[scope.app])
+        rows = self._db.read(lambda db: sessions.bodies(db, scope), apps=[scope.app])
+        return opened_all(rows, self._sealer, opened_body(scope))
 
     def ledger(self, scope: Scope) -> list[LedgerEntry]:
         """See SessionStore."""
@@ -171,7 +196,8 @@ class PostgresStore:
 
     def sessions(self, scope: Scope | None = None) -> list[SessionRecord]:
         """See SessionStore."""
-        return self._db.read(lambda db: sessions.sessions(db, scope), apps=None if scope is None else [scope.app])
+        rows = self._db.read(lambda db: sessions.sessions(db, scope), apps=None if scope is None else [scope.app])
+        return opened_all(rows, self._sealer, opened_record)
 
     def drop_sessions(self, *, scope: Scope | None = None, idle_before: float | None = None) -> int:
         """See SessionStore."""
@@ -223,11 +249,46 @@ class PostgresStore:
     def scan(self, table: str, *, after: Row | None = None, limit: int = 1000) -> list[Row]:
         """See Portable."""
         self.flush()
-        return self._db.read(lambda db: portable.scan(db, table, after, limit), apps=None)
+
+        def work(db: Statements) -> list[Row]:
+            rows = portable.scan(db, table, after, limit)
+            if self._sealer is None:
+                return rows
+            sealed = self._rows_for(partial(portable.scope_of, db))
+            while rows:
+                # Rows that nobody can open are none; there may be others behind a page of them.
+                if opened := sealed.opened(table, rows):
+                    return opened
+                rows = portable.scan(db, table, TABLES[table].key_of(rows[-1]), limit)
+            return []
+
+        return self._db.read(work, apps=None)
 
     def put_rows(self, table: str, rows: Sequence[Row]) -> None:
         """See Portable."""
-        self._write(lambda db: portable.put_rows(db, table, rows), WHOLE_STORE)
+
+        def work(db: Statements) -> None:
+            sealed = rows
+            if self._sealer is not None:
+                sealed = self._rows_for(partial(portable.scope_of, db)).sealed(table, rows)
+            portable.put_rows(db, table, sealed)
+
+        self._write(work, WHOLE_STORE)
+
+    def reseal(self, table: str, work: ResealWork, *, after: Row | None = None, limit: int = 500) -> Resealed:
+        """See Sealable."""
+        self.flush()
+
+        def whole(db: Statements) -> Resealed:
+            rows = portable.scan(db, table, after, limit)
+            page = self._rows_for(partial(portable.scope_of, db)).looked_at(table, rows, work)
+            if page.changed:
+                portable.put_rows(db, table, page.changed)
+            for row in page.gone:
+                portable.remove_row(db, table, row)
+            return page.result(TABLES[table].key_of(rows[-1]) if len(rows) == limit else None)
+
+        return self._db.read(whole, apps=None) if work == "look" else self._write(whole, WHOLE_STORE)
 
     def clear_rows(self, table: str) -> None:
         """See Portable."""
@@ -260,13 +321,13 @@ class PostgresStore:
     def _read(self, db: Statements, ops: Sequence[SlotOp[Any]]) -> tuple[list[Any], list[Touch]]:
         table = PgSlots(db, self._touches)
         table.expect(ops)
-        return run_ops(table, ops, self._clock.now()), table.touches
+        return run_ops(sealed_slots(table, self._sealer), ops, self._clock.now()), table.touches
 
     def _run(self, ops: Sequence[SlotOp[Any]], *, most: int | None = None) -> list[Any]:
         def work(db: Statements) -> list[Any]:
             table = PgSlots(db, most=most)
             table.expect(ops)
-            return run_ops(table, ops, self._clock.now())
+            return run_ops(sealed_slots(table, self._sealer), ops, self._clock.now())
 
         return self._write(work, locks_of(ops))
 
@@ -283,7 +344,7 @@ class PostgresStore:
     ) -> list[Any]:
         table = PgMemories(db, locks, queues=self._vector_queue, most=most)
         table.expect(ops)
-        results = run_memory_ops(table, ops, self._clock.now())
+        results = run_memory_ops(sealed_memories(table, self._sealer), ops, self._clock.now())
         table.finish()
         return results
 

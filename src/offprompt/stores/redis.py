@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 from offprompt.errors import UsageError
 from offprompt.protocols import Clock
+from offprompt.protocols.sealing import Resealed, ResealWork
 from offprompt.records import Event, Finding, Reached, Scope, SlotOp, SweepSlots
-from offprompt.records.tables import SLOT_TABLES, Row
+from offprompt.records.tables import SLOT_TABLES, TABLES, Row
 from offprompt.stores._forks import follow
 from offprompt.stores._redis_check import check_server, log_id, open_store, scour_server
 from offprompt.stores._redis_connection import RedisServer
@@ -19,6 +20,8 @@ from offprompt.stores._redis_rows import Keys, entry_after, event_at
 from offprompt.stores._redis_slots import RedisTable
 from offprompt.stores._redis_step import RedisStep
 from offprompt.stores._redis_url import parse_redis_url
+from offprompt.stores._sealed_slots import sealed_slots
+from offprompt.stores._sealing import Sealing
 from offprompt.stores._slot_ops import is_read, run_ops
 from offprompt.stores._touches import Touch, Touches
 
@@ -29,7 +32,7 @@ SWEPT_AT_ONCE = 500
 """Slots that one step of a sweep removes at most: a script holds up everybody else."""
 
 
-class RedisStore:
+class RedisStore(Sealing):
     """SlotStore, Checkable and Portable on one Redis (7 or newer) or Valkey server, or a primary with replicas.
 
     url             `redis://[user[:password]@]host[:port][/db][?prefix=offprompt]`; `rediss`, `valkey`, `valkeys` too.
@@ -67,7 +70,7 @@ class RedisStore:
             return results
         if len(ops) == 1 and isinstance(ops[0], SweepSlots) and not ops[0].spared:
             return [self._sweep(ops[0])]
-        return self._write(lambda table: run_ops(table, ops, self._clock.now()), ops)
+        return self._write(lambda table: self._run(table, ops), ops)
 
     def events(
         self, *, scope: Scope | None = None, op: str | None = None, after: int = 0, limit: int = 1000
@@ -133,12 +136,24 @@ class RedisStore:
         """See Portable. Some scopes are of one moment, not all of them."""
         check_table(table)
         self.flush()
-        return self._rows.scan(table, after, limit)
+        rows = self._rows.scan(table, after, limit)
+        while self._sealer is not None and rows:
+            # Rows that nobody can open are none; there may be others behind a page of them.
+            if opened := self._rows_for(_no_scope).opened(table, rows):
+                return opened
+            rows = self._rows.scan(table, TABLES[table].key_of(rows[-1]), limit)
+        return rows
 
     def put_rows(self, table: str, rows: Sequence[Row]) -> None:
         """See Portable. The rows of `slots` come first."""
         check_table(table)
-        self._rows.put(table, rows)
+        self._rows.put(table, rows if self._sealer is None else self._rows_for(_no_scope).sealed(table, rows))
+
+    def reseal(self, table: str, work: ResealWork, *, after: Row | None = None, limit: int = 500) -> Resealed:
+        """See Sealable. A page is whole scopes."""
+        check_table(table)
+        self.flush()
+        return self._rows.reseal(table, work, self._rows_for(_no_scope), after, limit)
 
     def clear_rows(self, table: str) -> None:
         """See Portable. Some scopes at a time."""
@@ -167,12 +182,15 @@ class RedisStore:
     def _read(self, ops: Sequence[SlotOp[Any]]) -> tuple[list[Any], list[Touch]]:
         table = RedisTable(RedisStep(self._server, self._keys), self._touches)
         table.look_ahead(ops)
-        return run_ops(table, ops, self._clock.now()), table.touches
+        return run_ops(sealed_slots(table, self._sealer), ops, self._clock.now()), table.touches
+
+    def _run(self, table: RedisTable, ops: Sequence[SlotOp[Any]]) -> list[Any]:
+        return run_ops(sealed_slots(table, self._sealer), ops, self._clock.now())
 
     def _sweep(self, op: SweepSlots) -> int:
         swept = 0
         while True:
-            (count,) = self._write(lambda table: run_ops(table, [op], self._clock.now()), at_once=SWEPT_AT_ONCE)
+            (count,) = self._write(lambda table: self._run(table, [op]), at_once=SWEPT_AT_ONCE)
             swept += count
             if count < SWEPT_AT_ONCE:
                 return swept
@@ -205,3 +223,7 @@ class RedisStore:
         finally:
             if carries:
                 self._carrying.release()
+
+
+def _no_scope(_app: str, _memory_id: str) -> None:
+    """Rows of slots tell their scope."""
