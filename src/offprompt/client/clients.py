@@ -127,6 +127,7 @@ class Client(ClientCalls, Sync):
     def __init__(self, url: str, **options: Any) -> None:
         super().__init__(url, **options)
         self._transport = self._connections = Transport(self._server)
+        self.is_closed = False
 
     def __enter__(self) -> Client:
         return self
@@ -159,6 +160,7 @@ class Client(ClientCalls, Sync):
 
     def close(self) -> None:
         """Let go of the connections."""
+        self.is_closed = True
         self._connections.close()
 
 

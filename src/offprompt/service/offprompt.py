@@ -34,6 +34,7 @@ class Offprompt:
 
     def __init__(self, parts: Parts, *, user: str | None = None) -> None:
         self.parts = parts
+        self.is_closed = False
         self._user = user
 
     def __enter__(self) -> Offprompt:
@@ -167,7 +168,7 @@ class Offprompt:
 
     def close(self) -> None:
         """Write what was kept back, and let go of files and connections."""
-        parts = self.parts
+        parts, self.is_closed = self.parts, True
         with contextlib.ExitStack() as closing:
             closing.callback(parts.main.close)
             closing.callback(parts.slots.close)
