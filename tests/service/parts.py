@@ -5,6 +5,7 @@ from __future__ import annotations
 from offprompt.config import Settings
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.protocols import Clock
+from offprompt.service.granting import Grants
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.parts import Parts
 from offprompt.service.slot_writer import Kit
@@ -17,9 +18,9 @@ from offprompt.wire.prices import builtin_sheets
 def parts_of(store: InProcessStore | SqliteStore, clock: Clock, settings: Settings | None = None) -> Parts:
     """The parts, without an embedder and without redaction."""
     settings, tokenizer = settings or Settings(), tokenizer_for("")
-    kit = Kit(store, clock, tokenizer, settings)
+    grants = Grants(store, clock)
+    kit = Kit(store, clock, tokenizer, settings, grants=grants)
     memories = MemoryAccess(store, kit, embedder_for=lambda: None, redactors=lambda: ())
     place, coordinator = ":memory:", NotedCoordinator(store, clock)
-    return Parts(
-        store, store, clock, tokenizer, settings, builtin_sheets(), tokenizer_for, memories, place, place, coordinator
-    )
+    models = builtin_sheets(), tokenizer_for, memories
+    return Parts(store, store, clock, tokenizer, settings, *models, place, place, coordinator, grants)

@@ -15,13 +15,16 @@ from offprompt.bootstrap.redaction import check_redaction, redactor_of, sealer_o
 from offprompt.bootstrap.remote import is_server, open_server
 from offprompt.bootstrap.routes import model_for, parse_routes
 from offprompt.bootstrap.urls import IN_PROCESS, Urls, parse_urls
-from offprompt.config import Settings, find_file, load_settings, read_file
+from offprompt.config import Settings, find_file, load_settings, read_file, seals
 from offprompt.errors import UsageError
 from offprompt.models.clocks import SystemClock
 from offprompt.models.tokenizers import tokenizer_for
 from offprompt.protocols import ChatModel, Clock
+from offprompt.protocols.sealing import Sealer
 from offprompt.records import Purpose
 from offprompt.records.places import data_folder, masked, user_config_folder
+from offprompt.service.encryption import check_plain, sealer_in
+from offprompt.service.granting import Grants
 from offprompt.service.holding import Holds
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.model_calls import ModelCalls
@@ -84,9 +87,37 @@ def open(  # noqa: A001 - the verb that users type
     check_redaction(loaded)
     make = model_for(parse_routes(stored.get("models"), where=str(file)), models)
     # Nothing is opened, or made, before all that was given is known to be right.
-    engines = open_engines(urls, clock, _hurried(loaded), create=create)
-    spool = _spool(urls, clock, loaded)
+    engines = _opened(urls, clock, loaded, create=create)
+    spool = _spool(urls, clock, loaded, sealer_in(engines.main))
     return Offprompt(_assembled(engines, urls, clock, loaded, sheets, make, spool), user=user)
+
+
+def _opened(urls: Urls, clock: Clock, settings: Settings, *, create: bool) -> Engines:
+    """The engines, sealing what they keep if the settings name a keyring: a store that ends with the process has none.
+
+    Raises   as `open`; then what was opened is closed, and a store that was there is as it was.
+    """
+    keyring = None
+    if urls.memories != IN_PROCESS and seals(settings):
+        from offprompt.bootstrap.encryption import Encryption  # noqa: PLC0415 - loaded by who needs it
+
+        keyring = Encryption(urls, settings, clock)
+    try:
+        engines = open_engines(urls, clock, _hurried(settings), create=create)
+        try:
+            if keyring is not None:
+                keyring.seal(engines)
+            else:
+                check_plain(engines.main, str(urls))
+        except BaseException:
+            engines.slots.close()
+            engines.main.close()
+            raise
+    except BaseException:
+        if keyring is not None:
+            keyring.close()
+        raise
+    return engines
 
 
 def _assembled(
@@ -102,7 +133,8 @@ def _assembled(
     main, slots, tokenizer = engines.main, engines.slots, tokenizer_for("")
     counted = ModelCalls(main, clock, tokenizer, loaded, sheets, make)
     quotas = Quotas(slots, main, engines.coordinator, clock, loaded)
-    kit = Kit(slots, clock, tokenizer, loaded, spool, quotas, Holds(main, clock), Tombstones(main))
+    grants = Grants(main, clock)
+    kit = Kit(slots, clock, tokenizer, loaded, spool, quotas, Holds(main, clock), Tombstones(main), grants)
     redactor = redactor_of(loaded)
     redactors = () if redactor is None else (redactor,)
     memories = MemoryAccess(
@@ -128,6 +160,7 @@ def _assembled(
         str(urls),
         urls.place,
         engines.coordinator,
+        grants,
         spool,
         quotas=quotas,
     )
@@ -139,12 +172,12 @@ def _hurried(settings: Settings) -> Settings:
     return replace(settings, busy_timeout_s=min(deadline, settings.busy_timeout_s)) if deadline else settings
 
 
-def _spool(urls: Urls, clock: Clock, settings: Settings) -> Spool | None:
+def _spool(urls: Urls, clock: Clock, settings: Settings, sealer: Sealer | None) -> Spool | None:
     """The spool of a store, in the user's data folder; None for a store that ends with the process."""
     if urls.memories == IN_PROCESS:
         return None
     name = hashlib.sha256(urls.place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return Spool(data_folder() / "spool" / f"{name}.jsonl", clock, is_on=settings.write_deadline_s > 0)
+    return Spool(data_folder() / "spool" / f"{name}.jsonl", clock, is_on=settings.write_deadline_s > 0, sealer=sealer)
 
 
 def _stored_url(url: object) -> str | Path:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from offprompt.errors import ForbiddenError
-from offprompt.records.scope import OwnScope, Scope, Within
+from offprompt.records.scope import GrantedScope, OwnScope, Scope, Within
 
 Role: TypeAlias = Literal["read", "write", "admin"]
 """What one may do: find, change, or all: erase, users, keys, the shared scope, what wipes much at once."""
@@ -105,11 +105,13 @@ class Actor:
     bounded  from a user's scope it changes that user's records only, from others what is not shared; from the shared
              scope it sees what is shared and nothing of the app's users and agents, who lie below it.
     of_user  it is one user's, or a few users': it does not see what is stored under a session alone.
+    key      the id of the key that was shown, "" without one: what is granted to it is found.
     """
 
     name: str = "app"
     bounded: bool = False
     of_user: bool = False
+    key: str = ""
 
     def view(self, scope: Scope) -> Scope:
         """The scope as this one sees it."""
@@ -133,7 +135,9 @@ class Actor:
             )
 
     def may_change(self, scope: Scope, found: Scope) -> bool:
-        """Whether what was found in another scope from `scope` may be changed from there."""
+        """Whether what was found in another scope from `scope` may be changed from there; never what was granted."""
+        if isinstance(scope, GrantedScope) and found in scope.also:
+            return False
         if not self.bounded or found == scope:
             return True
         return not found.shared and scope.user in (None, found.user)

@@ -75,7 +75,8 @@ class ErasureReceipt:
     scopes       whose it was: a user with the ids that were joined to it, an agent or a session. They stand here alone:
                  the store has the pseudonym.
     pseudonym    what events say instead of the id.
-    counts       how many of each kind went: `slots`, `memories`, `sessions`, `spooled`, `events` (masked), `keys`.
+    counts       how many of each kind went: `slots`, `memories`, `sessions`, `spooled`, `events` (masked), `keys`,
+                 `grants`.
     memory_ids   ids of the memories that went, the first 10,000.
     key_prints   digests of the digest keys that were destroyed.
     not_reached  copies that no store reaches: backups, what lies on other machines.

@@ -49,7 +49,7 @@ def scope_for(
 def actor_for(identity: Identity, user: str | None) -> Actor:
     """Whose doing it is what the identity does in a user's scope; only an admin of the whole app is not bounded."""
     bounded = not (identity.whole_app and identity.may("admin"))
-    return Actor(identity.acting_for(user), bounded=bounded, of_user=identity.users is not None)
+    return Actor(identity.acting_for(user), bounded=bounded, of_user=identity.users is not None, key=identity.key)
 
 
 def check_app(identity: Identity, app: str | None = None, *, role: Role) -> str:

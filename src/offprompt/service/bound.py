@@ -42,9 +42,9 @@ class BoundScope:
 
     def __init__(self, parts: Parts, scope: Scope, actor: Actor = APPLICATION, *, op_key: str | None = None) -> None:
         self._parts = parts
-        self.scope, self.actor = scope, actor
+        self.scope, self.actor = parts.grants.view(scope, actor), actor
         kit = Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings, parts.spool, parts.quotas, parts.holds)
-        self.slots = Slots(kit, scope, actor, op_key=op_key)
+        self.slots = Slots(kit, self.scope, actor, op_key=op_key)
         self.write = self.slots.write
         self.read = self.slots.read
 

@@ -13,7 +13,7 @@ import msgspec
 from offprompt.errors import BackendError, ConflictError, UnsupportedError, UsageError
 from offprompt.protocols import Notes, Portable, Store
 from offprompt.records.tables import SLOT_TABLES, TABLES, Row
-from offprompt.service import holding, tombstones
+from offprompt.service import granting, holding, tombstones
 from offprompt.service.keys import copy_keys
 from offprompt.service.parts import Parts
 from offprompt.service.tombstones import copy_notes
@@ -110,7 +110,8 @@ def copy(source: Whole, target: Whole, *, progress: Callable[[str, int], object]
     Killed    at any point: the same call goes on behind the last page that was noted, and ends with the same content.
     In use    the source may be read meanwhile. If it was written to, the comparison fails: then nothing tells which
               state was copied, and the same call, once the writers rest, copies those tables anew.
-    Apart     notes but for keys, holds and tombstones, and what waits for a vector index outside, stay where they are.
+    Apart     notes but for keys, grants, holds and tombstones, and what waits for a vector index outside, stay where
+              they are.
     Cost      each row read three times and written once; memory: one page.
     Raises    UsageError for a target that holds something else, or a source that is itself half a copy; ConflictError
               if another copy works on the target; BackendError, naming the tables, if both sides differ.
@@ -128,7 +129,7 @@ def copy(source: Whole, target: Whole, *, progress: Callable[[str, int], object]
                 progress(name, done)
     tables = _compared(source, target, state)
     copy_keys(source.main, target.main)
-    for prefix in (holding.PREFIX, tombstones.PREFIX):
+    for prefix in (holding.PREFIX, granting.PREFIX, tombstones.PREFIX):
         copy_notes(source.main, target.main, prefix)
     target.main.set_note(NOTE, None, was=state.text())
     return Copied(tables, resumed)

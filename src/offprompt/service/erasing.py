@@ -77,6 +77,7 @@ def erase_whole(parts: Parts, keys: Keys, scope: Scope, actor: Actor) -> Erasure
         counts.update(_removed(parts, one, actor.name))
     vectors = _vectors(parts, scope.app)
     counts["keys"], kept = _without_keys(keys, scope)
+    counts["grants"] = sum(parts.grants.drop(one, actor=NOBODY) for one in scopes)
     # Events of an engine that keeps slots alone are moved to the log when it is read.
     parts.slots.events(limit=1)
     prints = [print_of(parts.main.digest_key(one)) for one in scopes]
@@ -120,6 +121,8 @@ def restore_without(parts: Parts, keys: Keys, source: str | os.PathLike[str], *,
             for hold in parts.holds.meeting(one):
                 parts.holds.lift(hold.scope)
             receipts.append(erase_whole(parts, keys, one, APPLICATION))
+        for one in {owner for grant in parts.grants.list(app) for owner in grant.owners if kept.has(owner)}:
+            parts.grants.drop(one, actor=NOBODY)
     for name, text in (*kept.texts.items(), *held):
         if parts.main.note(name) is None:
             parts.main.set_note(name, text, was=None)

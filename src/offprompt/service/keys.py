@@ -15,6 +15,7 @@ from offprompt.errors import ConflictError, NotFoundError, UnauthenticatedError,
 from offprompt.protocols import Clock, Notes
 from offprompt.records import DEFAULT, ROLES, Default, Event, Identity, Issued, Key, Role, Scope
 from offprompt.records.scope import clean_id
+from offprompt.service.granting import drop_key
 
 INDEX: Final = "keys"
 """The note that lists the ids of all keys by app; each key has a note of its own, `key/ID`."""
@@ -130,7 +131,7 @@ class Keys:
         return self._issued(key, stored.new, "key.rotate", actor, was=text)
 
     def revoke(self, app: str, key_id: str, *, actor: str = "app") -> Key:
-        """Take a key back: this process refuses it at once, others within CACHE_S seconds.
+        """Take a key back, with what was granted to it: this process refuses it at once, others within CACHE_S seconds.
 
         Raises   NotFoundError if the app has no such key.
         """
@@ -141,6 +142,7 @@ class Keys:
                 break
         self._drop(key_id)
         self._list_anew(app, lambda ids: [each for each in ids if each != key_id])
+        drop_key(self._notes, app, key_id, at=self._clock.now(), actor=actor)
         return key
 
     def find(self, token: str) -> Identity:

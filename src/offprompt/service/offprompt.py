@@ -21,6 +21,7 @@ from offprompt.records.alias import Joined
 from offprompt.records.holder import Holder
 from offprompt.service.aliasing import join_users, resolved
 from offprompt.service.bound import BoundScope
+from offprompt.service.granting import Grants
 from offprompt.service.holders import holders
 from offprompt.service.holding import Holds
 from offprompt.service.parts import Parts
@@ -98,16 +99,24 @@ class Offprompt:
     def alias(self, old: str, new: str, *, app: str | None = None, preview: bool = False, actor: str = "app") -> Joined:
         """Join two ids of one person: from now on `scope(user=old)` is `scope(user=new)`.
 
-        Moves    memories, and slots whose name is free in the other's scopes; slots in conflict are named and stay, and
-                 once more moves what has become free. Sessions begin anew under the one id.
+        Moves    memories, slots whose name is free in the other's scopes, and what is granted to it; slots in conflict
+                 are named and stay, and once more moves what has become free. Sessions begin anew under the one id.
         preview  says what would move and what conflicts, and changes nothing.
         Scopes   that were made before keep the id that they have.
         Raises   UsageError if the two are one already; ConflictError if `old` is another one's alias.
         """
         if self.parts.spool is not None and not preview:
             self.parts.spool.make_way()
-        stores = self.parts.slots, self.parts.memories.store
-        return join_users(*stores, app or self.parts.settings.app, old, new, preview=preview, actor=actor)
+        stores, app = (self.parts.slots, self.parts.memories.store), app or self.parts.settings.app
+        joined = join_users(*stores, app, old, new, preview=preview, actor=actor)
+        if not preview:
+            self.parts.grants.move(app, old, joined.user, actor=actor)
+        return joined
+
+    @property
+    def grants(self) -> Grants:
+        """Who finds what spaces hold, and what agents keep; without a grant nobody does."""
+        return self.parts.grants
 
     @property
     def holds(self) -> Holds:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from offprompt.config import Settings
 from offprompt.protocols import Clock, Coordinator, SessionStore, SlotStore, Store, Tokenizer
+from offprompt.service.granting import Grants
 from offprompt.service.holding import Holds
 from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.memory_access import MemoryAccess
@@ -23,6 +24,7 @@ class Parts:
     main     the engine of memories, sessions and all the rest. slots: that of the slots, the same one or another.
     url      as it was given, without passwords. place: the same from whatever folder, and without the vectors' engine.
     coordinator  what processes that use these engines agree on. spool: writes that wait; None: none is kept.
+    grants   who finds what spaces and agents hold; one object, which knows what was read of them.
     quotas   what an app may store and ask for; None: anything.
     """
 
@@ -37,6 +39,7 @@ class Parts:
     url: str
     place: str
     coordinator: Coordinator
+    grants: Grants
     spool: Spool | None = None
     watches: LeakWatches = field(default_factory=LeakWatches)
     quotas: Quotas | None = None

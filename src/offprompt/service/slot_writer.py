@@ -31,6 +31,7 @@ from offprompt.records import (
     text_of,
 )
 from offprompt.records.values import pieces
+from offprompt.service.granting import Grants
 from offprompt.service.holding import Holds
 from offprompt.service.policies import Chosen, choose_policy, is_profile
 from offprompt.service.quotas import Quotas
@@ -54,7 +55,7 @@ class Kit:
     """What the services share: one store, one clock, one tokenizer, the settings.
 
     spool    None: no write is kept. quotas: what an app may store; None: anything. holds: what is not erased.
-    stones   who was erased; None: nobody.
+    stones   who was erased; None: nobody. grants: who finds what spaces and agents hold; None: nobody.
     """
 
     slots: SlotStore
@@ -65,6 +66,7 @@ class Kit:
     quotas: Quotas | None = None
     holds: Holds | None = None
     stones: Tombstones | None = None
+    grants: Grants | None = None
 
     def check_erasable(self, scope: Scope) -> None:
         """Nothing, if nothing in the scope's subtree is under a legal hold.
