@@ -176,6 +176,13 @@ class Settings:
     max_app_bytes: int = setting(
         0, "Bytes of values of slots and records of memories that one app may have; 0: any number."
     )
+    encryption_keyring: str = setting(
+        "",
+        "Where the keys are that seal what is stored: a file or postgresql:// URL of its own; empty: nothing is.",
+    )
+    encryption_key_file: str = setting("", "The file of the app's key, which wraps those keys: 32 bytes in base64.")
+    encryption_key_env: str = setting("", "Or the variable that holds it.")
+    encryption_key_command: str = setting("", "Or the command that prints it, run without a shell.")
     oidc_issuer: str = setting("", "Whose signed tokens a server takes beside keys: their claim `iss`; empty: none.")
     oidc_audience: str = setting("", "What those tokens must be for: their claim `aud`.")
     oidc_jwks: str = setting("", "Where the issuer's public keys are: an https URL, or a file on this machine.")
@@ -187,6 +194,13 @@ class Settings:
     )
     oidc_leeway_s: float = setting(30.0, "Seconds by which the issuer's clock may differ.")
     prices: str = setting("", "A TOML file of price sheets that goes before the built-in ones.")
+
+
+def seals(settings: Settings) -> bool:
+    """Whether the settings name a keyring, or the app's key."""
+    own = settings
+    sources = (own.encryption_key_file, own.encryption_key_env, own.encryption_key_command)
+    return bool(own.encryption_keyring or any(sources))
 
 
 def setting_docs(kind: Any = Settings) -> dict[str, str]:

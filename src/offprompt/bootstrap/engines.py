@@ -59,6 +59,11 @@ def open_engines(urls: Urls, clock: Clock, settings: Settings, *, create: bool) 
         raise
 
 
+def open_store(url: str, clock: Clock, settings: Settings) -> Store:
+    """A store by itself, such as a keyring, made if it is not there. Raises as open_engines."""
+    return _MAIN[engine_of(url)](url, clock, settings, False)  # noqa: FBT003 - without a queue
+
+
 def _in_process(_url: str, clock: Clock, _settings: Settings, queue: bool) -> Store:  # noqa: FBT001 - one of a table
     return InProcessStore(clock, vector_queue=queue)
 

@@ -137,13 +137,16 @@ class Keyring:
         self._change(to, lambda one: one if was in one.also else replace(one, also=(*one.also, was)))
         self._change(was, lambda one: replace(one, joined=to))
 
-    def destroy(self, owner: Owner) -> int:
+    def destroy(self, owner: Owner) -> tuple[str, ...]:
         """See Sealer. Keys of whom was joined to another are that one's, and stay."""
-        count = 0
-        for one in self._all_of(owner):
-            count += self._removed(one)
+        gone = [key_id for one in self._all_of(owner) for key_id in self._removed(one)]
         self._bump()
-        return count
+        return tuple(gone)
+
+    def is_destroyed(self, key_id: str) -> bool:
+        """See Sealer."""
+        text = self._notes.note(_key_name(key_id))
+        return text is not None and msgspec.json.decode(text, type=_Key).gone is not None
 
     def scour(self) -> Reached:
         """See Sealer."""
@@ -269,8 +272,8 @@ class Keyring:
             at += 1
         return found
 
-    def _removed(self, owner: Owner) -> int:
-        """Remove an owner's note; how many keys it had."""
+    def _removed(self, owner: Owner) -> tuple[str, ...]:
+        """Remove an owner's note; the ids of its keys."""
         name = holders.name_of(owner)
         self._holders.pop(owner, None)
         while (text := self._notes.note(name)) is not None:
@@ -279,8 +282,8 @@ class Keyring:
                 was = self._notes.note(_key_name(key_id))
                 self._notes.set_note(_key_name(key_id), _text(_Key(None, self._clock.now())), was=was)
             if self._notes.set_note(name, None, was=text):
-                return len(ids)
-        return 0
+                return ids
+        return ()
 
     def _cipher(self, owner: Owner | None, key_id: str, place: Sequence[str]) -> Cipher | None:
         known = self._known.get(key_id)

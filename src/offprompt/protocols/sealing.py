@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from offprompt.records import Reached
 from offprompt.records.tables import Row
@@ -12,6 +12,9 @@ from offprompt.records.tables import Row
 Owner: TypeAlias = tuple[str, str, str]
 """Whose key seals a record: app, kind (`user`, `agent`, `session`, `shared`) and id."""
 
+
+ENCRYPTION: Final = "encryption"
+"""The note of a store whose records are sealed: by which keyring, and whether all of them are."""
 
 ResealWork: TypeAlias = Literal["look", "seal", "anew", "purge"]
 """`look`: change nothing. `seal`: seal what is not. `anew`: that, and what is not under its owner's current key.
@@ -21,9 +24,11 @@ ResealWork: TypeAlias = Literal["look", "seal", "anew", "purge"]
 class Sealer(Protocol):
     """Seals data under a key of its owner, bound to the place where it is stored. Thread-safe.
 
+    id        of its keyring.
     is_mixed  whether data that was never sealed may stand in the store: it was there before, and `reseal` is not done.
     """
 
+    id: str
     is_mixed: bool
 
     def refresh(self) -> None:
@@ -58,8 +63,12 @@ class Sealer(Protocol):
         """The keys of user `old` are those of user `new` as well: what moves is opened there, and destroyed with it."""
         ...
 
-    def destroy(self, owner: Owner) -> int:
-        """Destroy an owner's keys, and those of whom was joined to it; how many. What they sealed opens nowhere."""
+    def destroy(self, owner: Owner) -> tuple[str, ...]:
+        """Destroy an owner's keys, and those of whom was joined to it; their ids. What they sealed opens nowhere."""
+        ...
+
+    def is_destroyed(self, key_id: str) -> bool:
+        """Whether the key of that id was destroyed; asked of the keyring, not of what this object remembers."""
         ...
 
     def scour(self) -> Reached:

@@ -258,3 +258,11 @@ def _inherited(scope: Scope) -> tuple[Scope, ...]:
     ]
     subsets.sort(key=lambda one: one.session is None)
     return (*subsets, Scope(scope.app, shared=True))
+
+
+def key_owner(scope: Scope) -> tuple[str, str, str]:
+    """Whose keys a scope uses: app, kind and id of its user, else agent, else session; its space; else all."""
+    for kind in ("user", "agent", "session", "space"):
+        if value := getattr(scope, kind):
+            return scope.app, kind, value
+    return scope.app, "shared", ""

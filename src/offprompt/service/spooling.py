@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import json
 import os
@@ -14,14 +15,18 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from offprompt.errors import BackendError, OffpromptError
+from offprompt.errors import BackendError, OffpromptError, UsageError
 from offprompt.protocols import Clock
+from offprompt.protocols.sealing import Sealer
 from offprompt.records import Finding, Scope
+from offprompt.records.scope import key_owner
 
 R = TypeVar("R")
 
 FILE_MODE: Final = 0o600
 FOLDER_MODE: Final = 0o700
+SEALED: Final = "sealed"
+"""What a sealed write says instead of what it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +59,17 @@ class Spool:
     """The file of one store's waiting writes, for all processes of this user on this machine. Thread-safe.
 
     path     of the file; beside it `….aside` for what the store refused, and a lock. Private: 0600 in 0700.
+    sealer   what seals the texts of writes; None: they are kept as they are.
     is_on    whether new writes may be kept; what waits is done in any case.
     perform  does one write; set once, before the first use.
     Kept     is on this machine's disk: it survives kill -9, and a power loss as far as the disk keeps its word.
     Order    as asked for: while something waits, whatever comes is kept behind it.
     """
 
-    def __init__(self, path: Path, clock: Clock, *, is_on: bool) -> None:
+    def __init__(self, path: Path, clock: Clock, *, is_on: bool, sealer: Sealer | None = None) -> None:
         self.path, self.aside, self.is_on = path, path.with_suffix(".aside"), is_on
         self.perform: Callable[[Spooled], object] = lambda _: None
-        self._clock = clock
+        self._clock, self._sealer = clock, sealer
 
     def attempt(self, write: Callable[[str], R], keep: Callable[[str], Spooled]) -> R | Spooled:
         """The write's result, or the write as it was kept because the store did not take it.
@@ -83,7 +89,7 @@ class Spool:
             with _on_disk(self.path, exc):
                 self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
                 with self._locked():
-                    _append(self.path, [spooled])
+                    _append(self.path, [self._sealed(spooled)])
             return spooled
 
     def replay(self) -> Replayed:
@@ -97,7 +103,7 @@ class Spool:
             waiting, aside, left = _read(self.path), list[Spooled](), 0
             for at, one in enumerate(waiting):
                 try:
-                    self.perform(one)
+                    self.perform(self._opened(one))
                 except BackendError:
                     left = len(waiting) - at
                     break
@@ -149,6 +155,23 @@ class Spool:
     def _waiting(self, left: int) -> BackendError:
         return BackendError(f"{left:,} earlier writes wait for the store in {self.path}; see offprompt doctor")
 
+    def _sealed(self, one: Spooled) -> Spooled:
+        """The write as it is kept: what is sealed in the store is sealed here."""
+        if self._sealer is None:
+            return one
+        sealed = self._sealer.seal(key_owner(one.scope), _place(one), json.dumps(one.what).encode())
+        return replace(one, what={SEALED: base64.b64encode(sealed).decode()})
+
+    def _opened(self, one: Spooled) -> Spooled:
+        if SEALED not in one.what:
+            return one
+        if self._sealer is None:
+            raise BackendError(f"what waits in {self.path} is sealed; open the store with its keyring")
+        data = self._sealer.open(key_owner(one.scope), _place(one), base64.b64decode(one.what[SEALED]))
+        if data is None:
+            raise UsageError("it is of whom was erased: the key that sealed it is destroyed")
+        return replace(one, what=json.loads(data))
+
     @contextmanager
     def _locked(self) -> Generator[None]:
         handle = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, FILE_MODE)
@@ -157,6 +180,10 @@ class Spool:
             yield
         finally:
             os.close(handle)
+
+
+def _place(one: Spooled) -> tuple[str, ...]:
+    return "spool", *one.scope.key, one.op, one.key
 
 
 def _holds(path: Path) -> bool:

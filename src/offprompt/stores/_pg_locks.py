@@ -26,10 +26,10 @@ from offprompt.records import (
     SweepMemories,
     SweepSlots,
 )
-from offprompt.stores._session_rules import key_owner
+from offprompt.records.scope import key_owner
 
 Owner: TypeAlias = tuple[str, str, str]
-"""App, kind of id, id; see `_session_rules.key_owner`."""
+"""App, kind of id, id; see `scope.key_owner`."""
 
 TAKE: Final = (
     "SELECT CASE WHEN is_shared THEN pg_advisory_xact_lock_shared(key) ELSE pg_advisory_xact_lock(key) END "

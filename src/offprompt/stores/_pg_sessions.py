@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from offprompt.records import Body, JournalEntry, LedgerEntry, Scope, SessionChange, SessionRecord
+from offprompt.records.scope import key_owner
 from offprompt.stores import _session_rules as rules
 from offprompt.stores._blobs import decode, encode
 from offprompt.stores._pg_connection import Statements
@@ -25,7 +26,7 @@ _LEDGER: Final = f"INSERT INTO ledger ({PLACE}, seq, entry) VALUES ({marks(6)})"
 
 def digest_key(db: Statements, scope: Scope) -> bytes | None:
     """The key of the scope's owner, or None if it has none yet."""
-    row = db.row("SELECT key FROM digest_keys WHERE app = %s AND kind = %s AND id = %s", rules.key_owner(scope))
+    row = db.row("SELECT key FROM digest_keys WHERE app = %s AND kind = %s AND id = %s", key_owner(scope))
     return None if row is None else bytes(row[0])
 
 
@@ -37,7 +38,7 @@ def make_digest_key(db: Statements, scope: Scope, new: bytes, lost: bytes | None
         db.run(
             "INSERT INTO digest_keys (app, kind, id, key) VALUES (%s, %s, %s, %s) "
             "ON CONFLICT (app, kind, id) DO UPDATE SET key = excluded.key",
-            (*rules.key_owner(scope), found),
+            (*key_owner(scope), found),
         )
     return found
 

@@ -11,10 +11,10 @@ import msgspec
 
 from offprompt.errors import BackendError
 from offprompt.records import Event, Scope, Slot, SlotVersion
+from offprompt.records.scope import key_owner
 from offprompt.records.tables import TABLES, Cell
 from offprompt.stores import _rules as rules
 from offprompt.stores._rows import event_of, event_values, slot_of, slot_values, version_of, version_values
-from offprompt.stores._session_rules import key_owner
 
 FORMAT: Final = 1
 """Of the keys and rows; under `format` in the hash PREFIX:meta."""

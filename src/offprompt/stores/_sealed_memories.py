@@ -19,9 +19,9 @@ from offprompt.records import (
     SweepMemories,
     Unindexed,
 )
+from offprompt.records.scope import key_owner
 from offprompt.stores._memory_table import MemoryTable
 from offprompt.stores._sealed import MARK, Seal
-from offprompt.stores._session_rules import key_owner
 
 WORDS: Final = ("speaker", "ends", "gist", "quote")
 """What of a memory is sealed with its text, subject, attribute, tags and metadata, and empty beside it."""

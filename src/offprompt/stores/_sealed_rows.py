@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 from offprompt.protocols.sealing import Owner, Resealed, ResealWork, Sealer
 from offprompt.records import Body, JournalEntry, MemoryVersion, Scope, SessionRecord
 from offprompt.records.memory import Indexed
+from offprompt.records.scope import key_owner
 from offprompt.records.tables import TABLES, Row
 from offprompt.stores import _sealed_memories as memories
 from offprompt.stores import _sealed_sessions as sessions
@@ -18,7 +19,6 @@ from offprompt.stores import _sealed_slots as slots
 from offprompt.stores._blobs import decode, encode
 from offprompt.stores._rows import memory_of, memory_values
 from offprompt.stores._sealed import MARK, Seal, is_sealed, sealed_part
-from offprompt.stores._session_rules import key_owner
 
 ScopeOf: TypeAlias = Callable[[str, str], Scope | None]
 """The scope of a memory, by its app and id."""

@@ -9,9 +9,9 @@ from typing import Any, Final, TypeVar
 
 from offprompt.protocols.sealing import Sealer
 from offprompt.records import Body, Head, JournalEntry, Scope, SessionChange, SessionRecord
+from offprompt.records.scope import key_owner
 from offprompt.stores._blobs import decode, encode
 from offprompt.stores._sealed import MARK, Seal
-from offprompt.stores._session_rules import key_owner
 
 T = TypeVar("T")
 

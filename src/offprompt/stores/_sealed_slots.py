@@ -10,10 +10,10 @@ from typing import Any
 from offprompt.protocols.sealing import Sealer
 from offprompt.records import Event, Measured, Scope, Slot, SlotVersion, fold_name
 from offprompt.records.json import compact
+from offprompt.records.scope import key_owner
 from offprompt.stores import _rules as rules
 from offprompt.stores._rows import parsed
 from offprompt.stores._sealed import MARK, Seal
-from offprompt.stores._session_rules import key_owner
 from offprompt.stores._slot_ops import SlotTable
 
 

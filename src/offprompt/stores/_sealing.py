@@ -7,10 +7,11 @@ from collections.abc import Callable
 from offprompt.errors import BackendError, UsageError
 from offprompt.protocols.sealing import Sealer
 from offprompt.records import Scope
+from offprompt.records.scope import key_owner
 from offprompt.stores._sealed import Seal
 from offprompt.stores._sealed_rows import SealedRows
 from offprompt.stores._sealed_sessions import key_place
-from offprompt.stores._session_rules import key_owner, new_key
+from offprompt.stores._session_rules import new_key
 
 
 class Sealing:

@@ -16,14 +16,6 @@ def new_key() -> bytes:
     return secrets.token_bytes(KEY_BYTES)
 
 
-def key_owner(scope: Scope) -> tuple[str, str, str]:
-    """Whose digest key a scope uses: app, kind and id of its user, else agent, else session; its space; else all."""
-    for kind in ("user", "agent", "session", "space"):
-        if value := getattr(scope, kind):
-            return scope.app, kind, value
-    return scope.app, "shared", ""
-
-
 def check_commit(record: SessionRecord, stored_revision: int) -> None:
     """Compare-and-set of the revision.
 

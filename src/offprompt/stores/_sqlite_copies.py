@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import sqlite3
@@ -10,6 +11,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from offprompt.errors import BackendError, UsageError
+from offprompt.protocols.sealing import ENCRYPTION
 from offprompt.stores import _sqlite_files as files
 from offprompt.stores._sqlite_errors import is_busy
 from offprompt.stores._sqlite_schema import FORMAT, format_of, migrate
@@ -57,12 +59,19 @@ def backup(connection: sqlite3.Connection, path: Path, target: Path, *, overwrit
 
 
 def restore(
-    connection: sqlite3.Connection, path: Path, source: Path, *, force: bool, is_late: Callable[[], bool]
+    connection: sqlite3.Connection,
+    path: Path,
+    source: Path,
+    *,
+    force: bool,
+    keyring: str,
+    is_late: Callable[[], bool],
 ) -> None:
-    """Put a backup's content in place of the store's; see Maintainable.restore."""
+    """Put a backup's content in place of the store's; see Maintainable.restore. keyring: that seals here, or ''."""
     if source.exists() and source.samefile(path):
         raise UsageError(f"{source} is the store itself; give the backup's path")
     with _opened_backup(source) as copy:
+        _check_keyring(copy, source, keyring)
         tables = ("slots", "memories", "events", "sessions", "digest_keys", "aliases")
         held = [t for t in tables if connection.execute(f"SELECT 1 FROM {t} LIMIT 1").fetchone()]  # noqa: S608 - our own names
         if held and not force:
@@ -72,6 +81,25 @@ def restore(
             )
         copy.backup(connection, progress=lambda status, _left, _all: _give_up(path, status, is_late), sleep=0.02)
     migrate(connection, str(path))
+
+
+def _check_keyring(copy: sqlite3.Connection, source: Path, keyring: str) -> None:
+    """Nothing, if what is sealed in the backup is sealed by the keyring that seals the store."""
+    row = None
+    if copy.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchone():
+        row = copy.execute("SELECT text FROM notes WHERE name = ?", (ENCRYPTION,)).fetchone()
+    found = "" if row is None else str(json.loads(row[0])["keyring"])
+    if found and not keyring:
+        raise UsageError(
+            f"the backup {source} is sealed by the keyring {found}, and this store is not sealed; open the store with "
+            "that keyring and the app's key (encryption_keyring, encryption_key_file)"
+        )
+    if keyring and found != keyring:
+        what = f"sealed by the keyring {found}" if found else "not sealed"
+        raise UsageError(
+            f"the backup {source} is {what}, and this store is sealed by the keyring {keyring}; restore it into a new "
+            "store" + (" with its own keyring" if found else " without a keyring, then seal that: offprompt encrypt")
+        )
 
 
 def _give_up(path: Path, status: int, is_late: Callable[[], bool]) -> None:

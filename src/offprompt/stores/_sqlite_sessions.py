@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from offprompt.records import Body, JournalEntry, LedgerEntry, Scope, SessionChange, SessionRecord
+from offprompt.records.scope import key_owner
 from offprompt.stores import _session_rules as rules
 from offprompt.stores._blobs import decode, encode
 from offprompt.stores._sqlite_rows import THE_SCOPE, in_subtree
@@ -19,7 +20,7 @@ SESSION_TABLES: Final = ("journal", "bodies", "ledger", "sessions")
 def digest_key(connection: sqlite3.Connection, scope: Scope) -> bytes | None:
     """The key of the scope's owner, or None if it has none yet."""
     row = connection.execute(
-        "SELECT key FROM digest_keys WHERE app = ? AND kind = ? AND id = ?", rules.key_owner(scope)
+        "SELECT key FROM digest_keys WHERE app = ? AND kind = ? AND id = ?", key_owner(scope)
     ).fetchone()
     return None if row is None else bytes(row[0])
 
@@ -29,7 +30,7 @@ def make_digest_key(connection: sqlite3.Connection, scope: Scope, new: bytes, lo
     found = digest_key(connection, scope)
     if found is None or found == lost:
         found = new
-        connection.execute("INSERT OR REPLACE INTO digest_keys VALUES (?, ?, ?, ?)", (*rules.key_owner(scope), found))
+        connection.execute("INSERT OR REPLACE INTO digest_keys VALUES (?, ?, ?, ?)", (*key_owner(scope), found))
     return found
 
 

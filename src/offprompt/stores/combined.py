@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from offprompt.errors import BackendError
 from offprompt.protocols import Notes, Portable, SlotStore
+from offprompt.protocols.sealing import Resealed, ResealWork, Sealable, Sealer
 from offprompt.records import Event, Finding, LogEvents, Reached, Scope, SlotOp
 from offprompt.records.tables import Row
 
@@ -16,7 +17,7 @@ MOVED_AFTER = 1000
 """Batches after which events are moved though nobody asks for them: the slots' engine keeps them in memory."""
 
 
-class LoggedSlots(SlotStore, Portable, Protocol):
+class LoggedSlots(SlotStore, Portable, Sealable, Protocol):
     """A SlotStore whose log waits to be moved; its events' `seq` are of that log."""
 
     @property
@@ -106,6 +107,19 @@ class CombinedSlots:
     def clear_rows(self, table: str) -> None:
         """See Portable."""
         self.slots.clear_rows(table)
+
+    @property
+    def sealer(self) -> Sealer | None:
+        """See Sealable."""
+        return self.slots.sealer
+
+    def seal_with(self, sealer: Sealer) -> None:
+        """See Sealable."""
+        self.slots.seal_with(sealer)
+
+    def reseal(self, table: str, work: ResealWork, *, after: Row | None = None, limit: int = 500) -> Resealed:
+        """See Sealable."""
+        return self.slots.reseal(table, work, after=after, limit=limit)
 
     def flush(self) -> None:
         """See SlotStore."""

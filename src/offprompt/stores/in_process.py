@@ -21,6 +21,7 @@ from offprompt.records import (
     SlotOp,
 )
 from offprompt.records.erasure import owner_of
+from offprompt.records.scope import key_owner
 from offprompt.records.tables import TABLES, Row
 from offprompt.stores import _session_rules as session_rules
 from offprompt.stores._blobs import decode, encode
@@ -96,7 +97,7 @@ class InProcessStore:
     def digest_key(self, scope: Scope) -> bytes:
         """See SessionStore."""
         with self._open():
-            return self._keys.setdefault(session_rules.key_owner(scope), session_rules.new_key())
+            return self._keys.setdefault(key_owner(scope), session_rules.new_key())
 
     def load(self, scope: Scope) -> SessionRecord | None:
         """See SessionStore."""

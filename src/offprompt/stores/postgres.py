@@ -28,6 +28,7 @@ from offprompt.records import (
     UserOf,
     WordHits,
 )
+from offprompt.records.scope import key_owner
 from offprompt.records.tables import TABLES, Row
 from offprompt.stores import _pg_erasing as erasing
 from offprompt.stores import _pg_portable as portable
@@ -61,7 +62,6 @@ from offprompt.stores._sealed_sessions import (
 )
 from offprompt.stores._sealed_slots import sealed_slots
 from offprompt.stores._sealing import Sealing, digest_key
-from offprompt.stores._session_rules import key_owner
 from offprompt.stores._slot_ops import is_read, run_ops
 from offprompt.stores._touches import Touch, Touches
 

@@ -217,8 +217,14 @@ class SqliteStore(Sealing):
         deadline = time.monotonic() + self._busy_timeout_s
 
         def work(connection: sqlite3.Connection) -> None:
+            keyring = "" if self._sealer is None else self._sealer.id
             copies.restore(
-                connection, self.path, Path(source), force=force, is_late=lambda: time.monotonic() > deadline
+                connection,
+                self.path,
+                Path(source),
+                force=force,
+                keyring=keyring,
+                is_late=lambda: time.monotonic() > deadline,
             )
 
         self._db.bare(work)
