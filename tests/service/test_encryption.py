@@ -15,6 +15,7 @@ from offprompt.errors import BackendError, NotFoundError, UnsupportedError, Usag
 from offprompt.privacy.app_key import key_text
 from offprompt.records import JournalEntry, SessionChange, SessionRecord
 from offprompt.records.session import Body, Head
+from offprompt.service.checkup import checkup
 from offprompt.service.maintenance import backup
 from offprompt.service.offprompt import Offprompt
 
@@ -88,7 +89,7 @@ def read(memory: Offprompt, user: str = "alice") -> set[str]:
     bound = memory.scope(user=user)
     session = bound.scope.narrow(session="s1")
     seen: list[object] = [
-        *bound.slots.history("city"),
+        *(bound.slots.history("city") if bound.slots.get("city") else ()),
         *bound.slots.list(),
         *bound.memories.list(),
         bound.recall("wohnt Marta? 我住在哪里"),
@@ -139,3 +140,123 @@ def test_writes_that_wait_are_sealed(place: Place) -> None:
         other.close()
         assert spool.replay().done == 1
         assert memory.scope(user="alice").read("city") == CANARIES["value"]
+
+
+def test_a_row_that_was_moved_is_an_error_and_never_anothers_value(place: Place) -> None:
+    with place.open() as memory:
+        for user in ("alice", "bob"):
+            memory.scope(user=user).write("city", f"of {user}")
+            memory.scope(user=user).write("town", f"town of {user}")
+            memory.scope(user=user).remember(f"{user} likes tea")
+    base = sqlite3.connect(place.store)
+    texts = dict(base.execute("SELECT user || '/' || folded, value FROM versions"))
+    base.execute("UPDATE versions SET value = ? WHERE user = 'bob' AND folded = 'city'", (texts["alice/city"],))
+    base.execute("UPDATE versions SET value = ? WHERE user = 'alice' AND folded = 'town'", (texts["alice/city"],))
+    base.execute("UPDATE versions SET value = '\"plain\"' WHERE user = 'alice' AND folded = 'city'")
+    base.execute("UPDATE memories SET user = 'bob', record = replace(record, 'alice', 'bob') WHERE user = 'alice'")
+    base.commit()
+    base.close()
+    with place.open() as memory:
+        alice, bob = memory.scope(user="alice"), memory.scope(user="bob")
+        with pytest.raises(BackendError, match="somebody else"):
+            bob.read("city")
+        with pytest.raises(BackendError, match="altered, or moved"):
+            alice.read("town")
+        with pytest.raises(BackendError, match="not sealed"):
+            alice.read("city")
+        with pytest.raises(BackendError, match="somebody else"):
+            bob.memories.list()
+        assert bob.read("town") == "town of bob"
+
+
+def test_a_store_opens_with_its_own_keyring_and_key_alone(place: Place, tmp_path: Path) -> None:
+    with place.open() as memory:
+        memory.scope(user="alice").write("city", "Porto")
+    before = place.bytes(), place.keyring.read_bytes()
+    right = place.key.read_text()
+    with pytest.raises(UsageError, match="is sealed by the keyring"):
+        offprompt.open(place.store)
+    with pytest.raises(UsageError, match="give one"):
+        place.open(encryption_key_file="")
+    with pytest.raises(UsageError, match="no keyring: set"):
+        place.open(encryption_keyring="")
+    place.key.write_text(key_text(b"\x01" * 32))
+    with pytest.raises(UsageError, match="give the right one"):
+        place.open()
+    place.key.write_text("short")
+    with pytest.raises(UsageError, match="32 bytes in base64") as failed:
+        place.open()
+    assert "short" not in str(failed.value)
+    place.key.write_text(right)
+    with pytest.raises(NotFoundError, match="there is none at"):
+        place.open(encryption_keyring=str(tmp_path / "other.db"))
+    other = Place(tmp_path)
+    other.keyring = tmp_path / "other" / "keys.db"
+    with other.open(str(tmp_path / "b.db")) as memory:
+        memory.scope(user="alice").write("city", "x")
+    with pytest.raises(UsageError, match="names"):
+        other.open()
+    with pytest.raises(UsageError, match="the store itself"):
+        place.open(encryption_keyring=str(place.store))
+    with pytest.raises(UnsupportedError, match="vectors"):
+        place.open(f"memories={place.store} vectors=qdrant://localhost:1")
+    assert not (tmp_path / "other.db").exists()
+    place.key.write_text(right)
+    assert (place.bytes(), place.keyring.read_bytes()) == before
+    with place.open(encryption_key_file="", encryption_key_command=f"cat {place.key}") as memory:
+        assert memory.scope(user="alice").read("city") == "Porto"
+
+
+def test_an_erased_users_key_is_destroyed_and_a_backup_cannot_be_read(place: Place, tmp_path: Path) -> None:
+    copy = tmp_path / "backup.db"
+    with place.open() as memory:
+        fill(memory)
+        fill(memory, "bob")
+        memory.alias("ally", "alice")
+        backup(memory.parts.main, copy)
+        receipt = memory.erase(user="alice")
+        assert receipt.data_keys
+        (ring,) = (one for one in receipt.stores if one.role == "keyring")
+        assert "opens nowhere" in ring.done[0]
+        assert receipt.not_reached[0].startswith("exports")
+        found = {one.name: one for one in memory.verify_erased(receipt, texts=list(CANARIES.values()))}
+        assert found["keyring"].state == "ok"
+        assert read(memory, "bob") == set(CANARIES)
+        memory.restore(copy, force=True)
+        assert not memory.parts.main.events(scope=memory.scope(user="alice").scope)
+        assert read(memory, "alice") == set()
+        assert read(memory, "bob") == set(CANARIES)
+        assert {one.scope.user for one in memory.users()} == {"bob"}
+        fill(memory, "alice")
+        assert read(memory, "alice") == set(CANARIES)
+        assert checkup(memory.parts).is_sound
+    # The backup by itself, with the keyring of now: what is left of alice opens nowhere.
+    place.store = copy
+    with place.open() as memory:
+        assert read(memory, "bob") == set(CANARIES)
+        (dead,) = (one for one in checkup(memory.parts).findings if one.name == "erased")
+        assert "whom was erased" in dead.what
+        assert read(memory, "alice") == set()
+        memory.scope(user="alice").write("city", "Lagos")
+        assert memory.scope(user="alice").read("city") == "Lagos"
+        assert checkup(memory.parts, fix=True).is_sound
+        fill(memory, "alice")
+        assert read(memory, "alice") == set(CANARIES)
+        assert not [one for one in checkup(memory.parts).findings if one.name == "erased"]
+
+
+def test_what_two_ids_of_one_person_have_is_erased_with_both(place: Place, tmp_path: Path) -> None:
+    with place.open() as memory:
+        fill(memory, "ally")
+        memory.scope(user="alice").write("town", "Faro")
+        memory.alias("ally", "alice")
+        backup(memory.parts.main, tmp_path / "backup.db")
+        assert {"value", "older", "memory", "chinese", "tag"} <= read(memory, "alice")
+        memory.scope(user="ally").write("city", "Lagos")
+        assert memory.scope(user="alice").read("city") == "Lagos"
+        assert [one.value for one in memory.scope(user="alice").slots.history("city")][-1] == "Lagos"
+        receipt = memory.erase(user="alice")
+        assert len(receipt.data_keys) == 2
+    place.store = tmp_path / "backup.db"
+    with place.open() as memory:
+        assert read(memory, "alice") == read(memory, "ally") == set()

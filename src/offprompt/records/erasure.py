@@ -78,6 +78,7 @@ class ErasureReceipt:
     counts       how many of each kind went: `slots`, `memories`, `sessions`, `spooled`, `events` (masked), `keys`,
                  `grants`.
     memory_ids   ids of the memories that went, the first 10,000.
+    data_keys    ids of the keys that sealed it and were destroyed, where what is stored is sealed.
     key_prints   digests of the digest keys that were destroyed.
     not_reached  copies that no store reaches: backups, what lies on other machines.
     seal         keyed digest of all the rest, by a key that the store has.
@@ -93,6 +94,7 @@ class ErasureReceipt:
     key_prints: tuple[str, ...] = ()
     not_reached: tuple[str, ...] = ()
     seal: str = ""
+    data_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from offprompt.errors import BackendError, UnsupportedError, UsageError
 from offprompt.protocols import Store, apply
 from offprompt.records import Finding, MemoryScopes
 from offprompt.service.copying import unfinished
+from offprompt.service.encryption import findings as encryption_findings
 from offprompt.service.maintenance import Report, doctor
 from offprompt.service.model_findings import model_findings
 from offprompt.service.parts import Parts
@@ -21,6 +22,7 @@ def checkup(parts: Parts, *, fix: bool = False) -> Report:
     engines = [parts.main] if parts.slots is parts.main else [parts.main, parts.slots]
     found = [one for engine in engines for one in doctor(engine, fix=fix).findings]
     found += parts.spool.findings() if parts.spool is not None else []
+    found += encryption_findings(parts, fix=fix)
     found += [*_copy(parts.main), *_vectors(parts, fix=fix), *worker_findings(parts.main, parts.clock.now())]
     found += [*_embeddings(parts), *_extraction(parts), *model_findings(parts.sessions, parts.clock)]
     return Report.of(found)

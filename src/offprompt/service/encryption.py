@@ -12,7 +12,7 @@ import msgspec
 from offprompt.errors import ConflictError, UsageError
 from offprompt.protocols import Notes
 from offprompt.protocols.sealing import ENCRYPTION, Owner, ResealWork, Sealable, Sealer
-from offprompt.records import Finding
+from offprompt.records import Finding, Scope
 from offprompt.records.tables import SLOT_TABLES, TABLES
 
 if TYPE_CHECKING:
@@ -94,6 +94,22 @@ def seal_all(parts: Parts, *, anew: bool = False, progress: Callable[[str, int],
 def purge(parts: Parts) -> Sealed:
     """Remove rows that nobody can open: of who was erased, and came back with an older copy of the store."""
     return _worked(parts, "purge", None)
+
+
+def take_up(parts: Parts) -> list[Scope]:
+    """What a backup that took the store's place asks for: rows that nobody can open go; whose they were."""
+    sealer, mark = sealer_in(parts.main), mark_of(parts.main)
+    if sealer is None or mark is None:
+        return []
+    sealer.is_mixed = mark.state == "mixed"
+    lost = purge(parts).lost
+    ids: dict[str, Callable[[str, str], Scope]] = {
+        "user": lambda app, value: Scope(app, user=value),
+        "agent": lambda app, value: Scope(app, agent=value),
+        "session": lambda app, value: Scope(app, session=value),
+        "space": lambda app, value: Scope(app, space=value),
+    }
+    return [ids[kind](app, value) for app, kind, value in lost if kind in ids]
 
 
 def findings(parts: Parts, *, fix: bool = False) -> list[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
@@ -26,12 +27,14 @@ from offprompt.records import (
     LogEvents,
     Memory,
     MemoryQuery,
+    Reached,
     Scope,
     SlotQuery,
 )
 from offprompt.records.erasure import NOBODY, cell_of, instead_of, owner_of
 from offprompt.records.memory import MEMORY_STATES
-from offprompt.service import holding
+from offprompt.records.scope import key_owner
+from offprompt.service import encryption, holding
 from offprompt.service.accounting import digester
 from offprompt.service.aliasing import with_aliases
 from offprompt.service.holders import holders
@@ -48,6 +51,7 @@ ELSEWHERE: Final = (
     "what other programs took out: prompts sent to providers, their logs, and the logs of this application",
     "snapshots of disks, and blocks that a disk has set aside",
 )
+_UNSEALED: Final = "exports, and copies whose records are not sealed"
 
 
 def erase_whole(parts: Parts, keys: Keys, scope: Scope, actor: Actor) -> ErasureReceipt:
@@ -85,6 +89,8 @@ def erase_whole(parts: Parts, keys: Keys, scope: Scope, actor: Actor) -> Erasure
         counts["events"] += parts.main.part_with(one, pseudonym)
         parts.watches.drop(one)
         parts.memories.drop(one)
+    data_keys, keyrings = _without_data_keys(parts, scopes)
+    elsewhere = ELSEWHERE if not keyrings else (_UNSEALED, *ELSEWHERE[1:])
     receipt_id = f"er_{secrets.token_hex(8)}"
     who = instead_of(scope, pseudonym, of=scope)
     actor_name = NOBODY if any(cell_of(one)[1] in actor.name for one in scopes) else actor.name
@@ -95,10 +101,11 @@ def erase_whole(parts: Parts, keys: Keys, scope: Scope, actor: Actor) -> Erasure
         tuple(scopes),
         pseudonym,
         dict(counts),
-        (*_scoured(parts), *vectors),
+        (*_scoured(parts), *vectors, *keyrings),
         tuple(gone[:MAX_IDS]),
         tuple(prints),
-        (*(f"the key {key_id}, which is for others too, names the id" for key_id in kept), *ELSEWHERE),
+        (*(f"the key {key_id}, which is for others too, names the id" for key_id in kept), *elsewhere),
+        data_keys=data_keys,
     )
     return replace(receipt, seal=seal_of(parts, receipt))
 
@@ -107,6 +114,7 @@ def restore_without(parts: Parts, keys: Keys, source: str | os.PathLike[str], *,
     """Put a backup in the store's place, erase anew whoever was erased after it was made, and keep the holds of now."""
     kept, held = Tombstones(parts.main).kept(), all_notes(parts.main, holding.PREFIX)
     restore(parts.main, source, force=force)
+    lost = encryption.take_up(parts)
     # Tombstones and receipts are known by the keys of their digests, which an older backup may not have.
     lacking = [(app, "shared", "", key) for app, key in kept.keys.items() if not _has_key(parts.main, app)]
     parts.main.put_rows("digest_keys", lacking)
@@ -116,6 +124,8 @@ def restore_without(parts: Parts, keys: Keys, source: str | os.PathLike[str], *,
         found = [one.scope for one in holders(parts.slots, parts.memories.store, parts.sessions, app)]
         owners = {Scope(app, user=one.user) if one.user else one for one in found if not one.shared}
         back = [one for one in owners if kept.has(one) and name_of(one, kept.keys[app]) not in there]
+        # Of whom nothing can be opened there may still be events.
+        back += [one for one in lost if one.app == app and one not in owners and _is_known(parts, keys, one)]
         for one in back:
             # Who was erased since was held no longer.
             for hold in parts.holds.meeting(one):
@@ -144,6 +154,8 @@ def seal_of(parts: Parts, receipt: ErasureReceipt) -> str:
     """The receipt's keyed digest."""
     key = parts.main.digest_key(Scope(receipt.scopes[0].app, shared=True))
     document = msgspec.to_builtins(replace(receipt, seal=""))
+    if not document["data_keys"]:  # as receipts of stores that are not sealed always were
+        del document["data_keys"]
     for one in document["scopes"]:
         if one["space"] is None:  # as the receipts of versions that knew no spaces were sealed
             del one["space"]
@@ -192,6 +204,24 @@ def _without_keys(keys: Keys, scope: Scope) -> tuple[int, list[str]]:
             keys.revoke(scope.app, key.key_id, actor=NOBODY)
             count += 1
     return count, kept
+
+
+def _without_data_keys(parts: Parts, scopes: Sequence[Scope]) -> tuple[tuple[str, ...], list[ErasedStore]]:
+    """Destroy the keys that sealed what is stored of the scopes; their ids, and what the keyring did."""
+    sealer = encryption.sealer_in(parts.main)
+    if sealer is None:
+        return (), []
+    gone = tuple(key_id for one in scopes for key_id in sealer.destroy(key_owner(one)))
+    try:
+        reached = sealer.scour()
+    except BackendError as exc:
+        reached = Reached((), (f"what destroyed keys leave behind: {exc}",))
+    done = f"{len(gone)} keys are destroyed: what backups of the store hold under them opens nowhere"
+    left = "copies of the keyring made before, until the app's key is rotated and the old one is destroyed"
+    kind, value = owner_of(scopes[0])
+    shared = (f"in backups, what users have with the {kind} {value}: it is under their own keys",)
+    beside = shared if kind in ("agent", "session") else ()
+    return gone, [ErasedStore("keyring", sealer.id, (done, *reached.done), (*reached.not_reached, left, *beside))]
 
 
 def _vectors(parts: Parts, app: str) -> list[ErasedStore]:

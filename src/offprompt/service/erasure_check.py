@@ -13,6 +13,7 @@ from offprompt.protocols import Portable, Traceable, apply
 from offprompt.records import ErasureReceipt, Finding, GetMemories, Scope, VectorStamp, WaitingVectors
 from offprompt.records.erasure import cell_of, owner_of
 from offprompt.records.tables import SLOT_TABLES, TABLES, Row
+from offprompt.service.encryption import sealer_in
 from offprompt.service.erasing import print_of, seal_of
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def verify(parts: Parts, receipt: ErasureReceipt, texts: Sequence[str] = ()) -> 
     parts.slots.events(limit=1)
     found = [_seal(parts, receipt)]
     found += _rows(parts, receipt, needles)
-    found += [_spool(parts, receipt), *_vectors(parts, receipt)]
+    found += [_spool(parts, receipt), *_vectors(parts, receipt), *_data_keys(parts, receipt)]
     sought = [*needles, *(memory_id.encode() for memory_id in receipt.memory_ids)]
     if isinstance(parts.main, Traceable):
         found += parts.main.traces(sought)
@@ -154,6 +155,20 @@ def _spool(parts: Parts, receipt: ErasureReceipt) -> Finding:
     if waits:
         return Finding("spool", "fail", f"{waits} writes of whom was erased wait on this machine", AGAIN)
     return Finding("spool", "ok", "no write of whom was erased waits on this machine")
+
+
+def _data_keys(parts: Parts, receipt: ErasureReceipt) -> list[Finding]:
+    """Whether the keys are destroyed that sealed what was erased, and with them what backups hold of it."""
+    if not receipt.data_keys:
+        return []
+    sealer = sealer_in(parts.main)
+    if sealer is None:
+        return [Finding("keyring", "warn", "the keyring is not open", "open the store with its keyring")]
+    if left := [key_id for key_id in receipt.data_keys if not sealer.is_destroyed(key_id)]:
+        what = f"{len(left)} of {len(receipt.data_keys)} keys are in the keyring {sealer.id}: it is an older copy"
+        return [Finding("keyring", "fail", what, AGAIN)]
+    what = f"the {len(receipt.data_keys)} keys are destroyed: what backups of the store hold under them opens nowhere"
+    return [Finding("keyring", "ok", what)]
 
 
 def _vectors(parts: Parts, receipt: ErasureReceipt) -> Iterator[Finding]:

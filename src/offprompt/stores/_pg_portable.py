@@ -13,6 +13,7 @@ from offprompt.stores import _pg_words as words
 from offprompt.stores._pg_connection import Statements
 from offprompt.stores._pg_rows import PLACE, marks
 from offprompt.stores._rows import memory_of
+from offprompt.stores._sealed_rows import BESIDE
 
 # What this engine keeps in columns of its own, made from a row's record.
 _OWN: Final[dict[str, tuple[tuple[str, Callable[[Memory], Any]], ...]]] = {
@@ -68,9 +69,10 @@ def clear_rows(db: Statements, name: str) -> None:
 
 
 def remove_row(db: Statements, name: str, row: Row) -> None:
-    """Remove a row by its key."""
+    """Remove a row by its key, with what is nothing without it."""
     table = TABLES[name]
-    db.run(f"DELETE FROM {name} WHERE ({_names(table.key)}) = ({marks(len(table.key))})", table.key_of(row))
+    for one in (name, *BESIDE.get(name, ())):
+        db.run(f"DELETE FROM {one} WHERE ({_names(table.key)}) = ({marks(len(table.key))})", table.key_of(row))
 
 
 def scope_of(db: Statements, app: str, memory_id: str) -> Scope | None:

@@ -294,3 +294,10 @@ _SEAL: Final[Mapping[str, Callable[[SealedRows, Cells], Cells]]] = {
 }
 SEALED_TABLES: Final = tuple(_SEAL)
 """Tables of which something is sealed."""
+
+BESIDE: Final[Mapping[str, tuple[str, ...]]] = {
+    "versions": ("slots",),
+    "memories": ("memory_keys",),
+    "sessions": ("ledger",),
+}
+"""Tables that have rows which are nothing without a row of the table, found by its key."""

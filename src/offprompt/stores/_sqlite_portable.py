@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from offprompt.records import Scope
 from offprompt.records.tables import TABLES, Row
+from offprompt.stores._sealed_rows import BESIDE
 
 
 def scan(connection: sqlite3.Connection, name: str, after: Row | None, limit: int) -> list[Row]:
@@ -35,9 +36,12 @@ def clear_rows(connection: sqlite3.Connection, name: str) -> None:
 
 
 def remove_row(connection: sqlite3.Connection, name: str, row: Row) -> None:
-    """Remove a row by its key."""
+    """Remove a row by its key, with what is nothing without it."""
     table = TABLES[name]
-    connection.execute(f"DELETE FROM {name} WHERE ({', '.join(table.key)}) = ({_marks(table.key)})", table.key_of(row))
+    for one in (name, *BESIDE.get(name, ())):
+        connection.execute(
+            f"DELETE FROM {one} WHERE ({', '.join(table.key)}) = ({_marks(table.key)})", table.key_of(row)
+        )
 
 
 def scope_of(connection: sqlite3.Connection, app: str, memory_id: str) -> Scope | None:
