@@ -50,6 +50,21 @@ def test_values_and_sentences_are_kept_by_the_server(server: Running) -> None:
         assert server.memory.scope(user="alice").slots.undo("城市").value == "里斯本"
 
 
+def test_what_is_known_is_seen_corrected_and_pinned_on_the_server(server: Running) -> None:
+    with tools_of(server, "known") as own:
+        call(own, "mem_write", name="城市", value="里斯本")
+        memory_id = call(own, "mem_write", value="Tea comes from Fujian").structured_content["name"]
+        assert not call(own, "mem_write", name=memory_id, value="Tea comes from Yunnan", pinned=True).is_error
+        items = call(own, "mem_search", query="你记得我什么").structured_content["items"]
+        assert [(item["text"], item.get("pinned")) for item in items] == [
+            ("Tea comes from Yunnan", True),
+            ("里斯本", None),
+        ]
+    with tools_of(server, "known", trust="tool") as own:
+        assert call(own, "mem_write", name=memory_id, value="Tea comes from Rome").is_error
+        assert call(own, "mem_write", name=memory_id, pinned=False).is_error
+
+
 def test_a_long_value_is_paged_as_everywhere(server: Running) -> None:
     text = "她住在里斯本，喜欢喝茶。" * 500
     with tools_of(server, "long") as own:

@@ -91,7 +91,7 @@ def test_no_argument_says_whose_memory_it_is(memory: Offprompt) -> None:
     server = server_of(memory).server
     tools = ask(server, lambda client: client.list_tools()).tools
     properties = {name for tool in tools for name in tool.input_schema["properties"]}
-    assert properties == {"value", "name", "if_version", "cursor", "query"}
+    assert properties == {"value", "name", "if_version", "pinned", "cursor", "query"}
     for argument in ("user", "scope", "app", "agent", "session", "path", "file"):
         refused = call(server, "mem_read", name="city", **{argument: "bob"})
         assert refused.is_error
@@ -106,7 +106,8 @@ def test_other_names_of_the_arguments_are_understood(memory: Offprompt) -> None:
     assert call(server, "mem_read", key="[[mem:city]]").structured_content["value"] == "Lisbon"
     twice = call(server, "mem_write", slot="city", name="town", value="x")
     assert said(twice) == (
-        "not done: the argument `name` is given twice; mem_write takes value, name (optional), if_version (optional)"
+        "not done: the argument `name` is given twice; mem_write takes value (optional), "
+        "name (optional), if_version (optional), pinned (optional)"
     )
 
 
@@ -217,10 +218,11 @@ def test_counting_up_from_the_version_that_was_read(memory: Offprompt) -> None:
     ("tool", "arguments", "says"),
     [
         ("mem_write", {"name": "no spaces", "value": "x"}, "has ' ' at position 3; use letters"),
-        ("mem_write", {"name": "m_x", "value": "x"}, "kept for memory ids"),
+        ("mem_write", {"name": "m_x", "value": "x"}, "not found: m_x; find it with mem_search"),
         ("mem_write", {"name": "x", "value": "x" * 300_000}, "the limit is 4,096; shorten it"),
         ("mem_write", {"value": "x" * 30_000}, "shorten it"),
-        ("mem_write", {"name": "x"}, "the argument `value` is missing; mem_write takes value"),
+        ("mem_write", {"name": "x"}, "it needs `value`"),
+        ("mem_write", {"name": "x", "pinned": True}, "only a memory is pinned, by its id"),
         ("mem_write", {"value": ""}, "it needs `value`"),
         ("mem_write", {"value": [1]}, "it needs `name`"),
         ("mem_write", {"name": " ", "value": "x"}, "it needs `name`"),

@@ -37,6 +37,12 @@ class ModelScope(BoundScope):
         answer = yield self._asking("forget", {"name": name, **_version(if_version), "trust": trust})
         return str(answer["name"])
 
+    @asked
+    def model_correct(self, memory_id: str, text: str | None, *, pinned: bool | None, trust: Trust) -> Asking[str]:
+        """Another text of a memory, or whether it is pinned; its id."""
+        answer = yield self._asking("correct", {"name": memory_id, "text": text, "pinned": pinned, "trust": trust})
+        return str(answer["name"])
+
     def _asking(self, what: str, body: dict[str, Any]) -> Request:
         return Request("POST", path_of("v1", "model", what), body=body, headers=self._headers)
 

@@ -86,8 +86,8 @@ class Resources:
         return mime, f"{text}\n… {uri.partition('?')[0]}?cursor={rest}" if rest else text
 
     def profile(self) -> str:
-        """What is known, a line each: the values that may be shown, then the newest facts, as many as fit."""
-        lines = self.pager.lines([*self.memory.profile(), *self.memory.recent()])
+        """What is known, a line each, pinned ones first, then the newest, as many as fit."""
+        lines = self.pager.lines(self.memory.about())
         return lines or nothing_text(self.pager.language, searched=False)
 
 

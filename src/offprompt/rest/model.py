@@ -36,6 +36,15 @@ class ModelRemember(Shape, kw_only=True, frozen=True):
     trust: Trust = "user"
 
 
+class ModelCorrect(Shape, kw_only=True, frozen=True):
+    """A memory's id, with what is to be of it; null: as it is."""
+
+    name: str
+    text: Annotated[str, Meta(min_length=1)] | None = None
+    pinned: bool | None = None
+    trust: Trust = "user"
+
+
 class ModelForget(Shape, kw_only=True, frozen=True):
     """A slot's name, or a memory's id."""
 
@@ -66,6 +75,12 @@ def remember(call: Call) -> ModelRemembered:
     """Stored with the source `model` when it is answered, and found by meaning from then on."""
     body: ModelRemember = call.body
     return ModelRemembered(_memory(call, body.trust).remember(body.text))
+
+
+def correct(call: Call) -> ModelForgot:
+    """Its versions are kept. `tool` replaces nothing that the user said, and pins nothing."""
+    body: ModelCorrect = call.body
+    return ModelForgot(_memory(call, body.trust).correct(body.name, body.text, pinned=body.pinned))
 
 
 def forget(call: Call) -> ModelForgot:
@@ -102,6 +117,18 @@ ENDPOINTS: Final = (
         body=ModelRemember,
         answer=ModelRemembered,
         example=Example(body={"text": "She moved to Shanghai in May", "trust": "tool"}),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/model/correct",
+        "model_correct",
+        correct,
+        "Correct or pin a memory as a model.",
+        TAG,
+        role="write",
+        body=ModelCorrect,
+        answer=ModelForgot,
+        example=Example(body={"name": "m_01K0000000000000000000000", "pinned": True}, status=404),
     ),
     Endpoint(
         "POST",

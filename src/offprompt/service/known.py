@@ -47,11 +47,16 @@ def correct(slots: Slots, memories: Memories, name: str, text: str) -> Known:
         raise slots.missing(name)
     if current.actor != RULES:
         return _of_slot(slots.write(name, text, policy=current.policy))
-    before = [one for one in _facts(memories) if _topic(one) == topic_of(current.name)]
+    before = facts_behind(memories, current)
     done = memories.upsert_fact(USER, current.name, text)
-    if others := [one.memory_id for one in before if one.memory_id not in done.replaced]:
+    if others := [one for one in before if one not in done.replaced]:
         memories.forget(*others)
     return _of_slot(slots.get(name, touch=False) or current)
+
+
+def facts_behind(memories: Memories, slot: Slot) -> list[str]:
+    """The ids of the facts that say what a slot of the profile says. Cost: O(facts)."""
+    return [one.memory_id for one in _facts(memories) if _topic(one) == topic_of(slot.name)]
 
 
 def _facts(memories: Memories) -> Iterator[Memory]:

@@ -98,6 +98,8 @@ class Pager:
         line = directory_line(known.name, known.kind, known.tokens)
         if known.text:
             line = value_line(ShownValue(known.name, known.text, known.source, known.day))
+        if known.pinned:
+            line += " [pinned]" if self.language == "en" else " [已固定]"
         return self._marked(line, known)
 
     def _marked(self, line: str, known: Known) -> str:
@@ -117,6 +119,8 @@ def item_of(known: Known) -> dict[str, Any]:
         item["text"] = known.text
     if known.foreign:
         item["unverified"] = True
+    if known.pinned:
+        item["pinned"] = True
     return item
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from offprompt.protocols import Tokenizer
-from offprompt.records import GetSlot, Json, Remembered, Scope, Slot, Trust
+from offprompt.records import RULES, GetSlot, Json, Known, Remembered, Scope, Slot, Trust, UpdateMemory
 from offprompt.service.bound import BoundScope
 from offprompt.service.exporting import secret_hider
+from offprompt.service.known import facts_behind
 from offprompt.service.memories import Memories
+from offprompt.service.memory_updates import update_memory
 from offprompt.service.parts import Parts
 from offprompt.service.remembering import Marks, Rememberer, Said
 from offprompt.service.slot_writer import Writer
 from offprompt.service.slots import Slots
 from offprompt.wire.head import Language
+
+MAX_KNOWN: Final = 1000
+"""Lines of what is known that a model is offered, page by page."""
 
 
 class Door(Protocol):
@@ -79,6 +84,14 @@ class Door(Protocol):
         """Hide a memory as the model."""
         ...
 
+    def correct_memory(self, memory_id: str, text: str | None, *, pinned: bool | None) -> None:
+        """Change a memory's text, or whether it is pinned, as the model; None keeps what is there."""
+        ...
+
+    def known(self) -> list[Known]:
+        """What is known of whom the scope is of; see `known`."""
+        ...
+
     def hider(self) -> Callable[[str], str]:
         """What puts handles in place of the secrets that the scope knows."""
         ...
@@ -124,7 +137,12 @@ class StoreDoor:
         """See Door."""
         if self._parts.spool is not None:
             self._parts.spool.make_way()
-        return self.slots.write_as(self._writer, name, value, split=True, if_version=if_version)
+        there = self.slots.get(name, touch=False)
+        slot = self.slots.write_as(self._writer, name, value, split=True, if_version=if_version)
+        if there is not None and there.actor == RULES and there.scope == slot.scope:
+            ids = facts_behind(self.memories, there)
+            self.memories.forget(*ids, actor=self._writer.actor, trust=self.trust)
+        return slot
 
     def remember(self, text: str) -> list[Remembered]:
         """See Door."""
@@ -140,6 +158,18 @@ class StoreDoor:
     def forget_memory(self, memory_id: str) -> None:
         """See Door."""
         self.memories.forget(memory_id, actor=self._writer.actor, trust=self.trust)
+
+    def correct_memory(self, memory_id: str, text: str | None, *, pinned: bool | None) -> None:
+        """See Door."""
+        memory = self.memories.get(memory_id)
+        if memory is not None:
+            marks = (self._writer.actor, self.trust)
+            change = UpdateMemory(memory.scope, memory_id, text, pinned=pinned, actor=marks[0], trust=marks[1])
+            update_memory(self._parts.memories.kit, memory, change)
+
+    def known(self) -> list[Known]:
+        """See Door."""
+        return self._bound.known(limit=MAX_KNOWN)
 
     def hider(self) -> Callable[[str], str]:
         """See Door."""

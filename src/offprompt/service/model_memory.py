@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final, Literal
 
+from offprompt import records
 from offprompt.errors import NotFoundError, UsageError
 from offprompt.recall.text import TextIndex, snippet
 from offprompt.records import (
@@ -32,6 +32,7 @@ from offprompt.service.model_doors import Door
 from offprompt.service.model_rules import check_forget, check_forget_memory, check_name, is_own, twins_of
 from offprompt.service.session_kit import date_of
 from offprompt.wire.asking import asked_for
+from offprompt.wire.referring import asks_what_is_known
 
 SNIPPET_TOKENS: Final = 40
 MAX_HITS: Final = 100
@@ -44,7 +45,7 @@ class Known:
 
     name     the slot's name, or the memory's id. text: the value, or of a hit the part that fits the query best.
     tokens   of the whole value. source, day: whose words they are, and of which day (UTC).
-    version  of the slot, or of the memory. foreign: a tool's or a document's text led to it.
+    version  of the slot, or of the memory. foreign: a tool's or a document's text led to it. pinned: it never expires.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Known:
     day: str
     version: int
     foreign: bool
+    pinned: bool = False
 
 
 class ModelMemory:
@@ -81,6 +83,18 @@ class ModelMemory:
         check_name(named, self.scope, name, lock_names=door.lock_names, foreign=door.trust == "tool")
         there = next((slot.name for slot in named if slot.scope == self.scope), name)
         return door.write(there, value, if_version)
+
+    def correct(self, memory_id: str, text: str | None = None, *, pinned: bool | None = None) -> str:
+        """Put another text in place of a memory's, or pin it, or no longer; its id. Its versions are kept.
+
+        Raises   NotFoundError; ConflictError for another's; RefusedError where untrusted text led to it.
+        """
+        memory = self._memory(memory_id)
+        check_forget_memory(memory, self.scope)
+        if self._door.trust == "tool" and (memory.trust == "user" or pinned is not None):
+            raise RefusedError(memory.memory_id, "conflict")
+        self._door.correct_memory(memory.memory_id, text, pinned=pinned)
+        return memory.memory_id
 
     def remember(self, text: str) -> list[Remembered]:
         """Store a text that is found by meaning; what became of it, followed by what rules derived from it."""
@@ -127,10 +141,13 @@ class ModelMemory:
         """Slots and memories that fit a question, best first; of each the part that fits it best.
 
         Order    what it asks for by name or as identity, then slots found by words and memories by meaning, in turn.
+        All      `what do you know about me?`, `你记得我什么` and the like ask for `about`.
         Raises   UsageError for an empty question.
         """
         if not query.strip():
             raise UsageError("the query is empty; give some words")
+        if asks_what_is_known(query):
+            return self.about()
         slots = {slot.name: slot for slot in self.slots()}
         hide, index = self._door.hider(), TextIndex[tuple[str, int]]()
         for slot in slots.values():
@@ -167,18 +184,13 @@ class ModelMemory:
             for memory in page:
                 yield self._of_memory(memory, hide)
 
-    def profile(self) -> list[Known]:
-        """What is known of whom this scope is about: slots that are shown when asked for, most used first."""
-        hide, shown = self._door.hider(), ("card", "when_asked")
-        ranked = [slot for slot, _ in self._door.slots.rank()]
-        return [self._of_slot(slot, hide) for slot in ranked if slot.policy in shown]
+    def about(self) -> list[Known]:
+        """What is known of whom this scope is about, each thing once: pinned ones first, then the newest.
 
-    def recent(self) -> list[Known]:
-        """The facts that were remembered, newest first; at most as many as a search finds. Cost: O(facts)."""
-        hide, newest = self._door.hider(), deque[Memory](maxlen=MAX_HITS)
-        for page in self._pages("", kinds=("fact",)):
-            newest.extend(page)
-        return [self._of_memory(memory, hide) for memory in reversed(newest)]
+        Texts    their beginnings; secrets are left out. Cost: O(slots and facts).
+        """
+        hide = self._door.hider()
+        return [self._of_known(one, hide(one.text)) for one in self._door.known() if one.text]
 
     def _has_memories(self) -> bool:
         """Whether there is one: a short read, so that no embedder is loaded for none."""
@@ -210,6 +222,13 @@ class ModelMemory:
         source = "tool" if slot.trust == "tool" and slot.source != "document" else slot.source
         tokens, day = self._door.tokenizer.count(text), date_of(slot.updated_at)
         return Known(slot.name, slot.kind, text, tokens, source, day, slot.version, foreign=slot.trust == "tool")
+
+    def _of_known(self, one: records.Known, text: str) -> Known:
+        kind = "memory" if one.kind == "fact" else "text"
+        said = ("tool" if one.trust == "tool" else one.source, date_of(one.at), 0)
+        short = snippet(text, "", max_tokens=SNIPPET_TOKENS)
+        tokens, foreign = self._door.tokenizer.count(text), one.trust == "tool"
+        return Known(one.name, kind, short, tokens, *said, foreign=foreign, pinned=one.pinned)
 
     def _of_memory(self, memory: Memory, hide: Callable[[str], str]) -> Known:
         text = hide(memory.text)

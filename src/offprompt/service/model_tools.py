@@ -13,11 +13,12 @@ from offprompt.errors import OffpromptError, UsageError
 from offprompt.protocols import Tokenizer
 from offprompt.recall.text import snippet
 from offprompt.records import Body, Role, Trust, compact
+from offprompt.records.values import check_unversioned
 from offprompt.service.action_problems import NeedsError
 from offprompt.service.bound import BoundScope
 from offprompt.service.model_answers import Answer, Pager, is_number
 from offprompt.service.model_doors import StoreDoor
-from offprompt.service.model_memory import SNIPPET_TOKENS, Known, ModelMemory
+from offprompt.service.model_memory import SNIPPET_TOKENS, Known, ModelMemory, is_id
 from offprompt.service.model_words import (
     DESCRIPTIONS,
     CursorError,
@@ -39,11 +40,12 @@ MAX_REASON: Final = 120
 
 
 class Write(msgspec.Struct, forbid_unknown_fields=True):
-    """Arguments of mem_write."""
+    """Arguments of mem_write; name: of a slot, or a memory's id."""
 
-    value: Any
+    value: Any = msgspec.UNSET
     name: str | None = None
     if_version: int | None = None
+    pinned: bool | None = None
 
 
 class Read(msgspec.Struct, forbid_unknown_fields=True):
@@ -116,7 +118,7 @@ TOOLS: Final = {
         ToolDef(
             "mem_write",
             Write,
-            _object({"value": _TEXT, "name": _TEXT, "if_version": _WHOLE}, "value"),
+            _object({"value": _TEXT, "name": _TEXT, "if_version": _WHOLE, "pinned": {"type": "boolean"}}),
             _object(_VERSION, "name"),
             {"destructiveHint": False, "openWorldHint": False},
             "write",
@@ -234,6 +236,12 @@ class _Call:
 
     def _write(self, arguments: Write) -> Answer:
         language = self.pager.language
+        if arguments.name is not None and is_id(_named(arguments.name)):
+            return self._correct(arguments)
+        if arguments.pinned is not None:
+            raise UsageError("only a memory is pinned, by its id (m_…); a slot without a ttl never expires")
+        if arguments.value is msgspec.UNSET:
+            raise NeedsError("value")
         if arguments.name is not None:
             slot = self.memory.write(_named(arguments.name), arguments.value, if_version=arguments.if_version)
             data = {"name": slot.name, "version": slot.version}
@@ -246,6 +254,15 @@ class _Call:
             raise UsageError("if_version needs a name: a sentence has no version before it; give both or neither")
         done = self.memory.remember(arguments.value)[0]
         return Answer(remembered_text(done.name, done.outcome, done.why, language), {"name": done.name})
+
+    def _correct(self, arguments: Write) -> Answer:
+        name, value = _named(arguments.name or ""), arguments.value
+        check_unversioned(name, arguments.if_version)
+        text = value if isinstance(value, str) and value.strip() else None
+        if text is None and (arguments.pinned is None or value is not msgspec.UNSET):
+            raise NeedsError("value")
+        done = self.memory.correct(name, text, pinned=arguments.pinned)
+        return Answer(remembered_text(done, "added", "", self.pager.language), {"name": done})
 
     def _read(self, arguments: Read) -> Answer:
         known = self.memory.read(_named(arguments.name))
