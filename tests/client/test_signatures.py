@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from offprompt.client.clients import AsyncClient, Client
+from offprompt.client.grants import AsyncGrants, Grants
 from offprompt.client.memories import AsyncMemories, Memories
 from offprompt.client.scopes import AsyncBoundScope, BoundScope
 from offprompt.client.sessions import AsyncSession, Session
 from offprompt.client.slots import AsyncSlots, Slots
-from offprompt.service import async_session, memories, offprompt, session, slots
+from offprompt.service import async_session, granting, memories, offprompt, session, slots
 
 WHO_WRITES = {"actor", "writer", "trust"}
 """Parameters by which the service's own parts say who acts; over a network the key says it."""
@@ -23,6 +24,7 @@ OWN = {
     "Session": {"prepared_again", "preview", "bounded", "follow"},
     "BoundScope": {"async_session"},
     "Offprompt": {"bound", "restore", "verify_erased"},
+    "Grants": {"granted", "view", "drop", "move"},
 }
 """Of the service alone: how its parts work together, what looks at the store's own files, and `async_session`, which is
 AsyncClient's `session`.
@@ -34,6 +36,7 @@ TRIPLES = [
     (slots.Slots, Slots, AsyncSlots),
     (memories.Memories, Memories, AsyncMemories),
     (session.Session, Session, AsyncSession),
+    (granting.Grants, Grants, AsyncGrants),
 ]
 NAMES = [own.__name__ for own, _, _ in TRIPLES]
 ASKS_NOTHING = {"scope", "narrow", "session", "absorb_stream", "stream_reader", "parts", "record", "last_entry"}

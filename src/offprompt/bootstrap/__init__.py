@@ -133,7 +133,7 @@ def _assembled(
     main, slots, tokenizer = engines.main, engines.slots, tokenizer_for("")
     counted = ModelCalls(main, clock, tokenizer, loaded, sheets, make)
     quotas = Quotas(slots, main, engines.coordinator, clock, loaded)
-    grants = Grants(main, clock)
+    grants = Grants(main, clock, loaded.app)
     kit = Kit(slots, clock, tokenizer, loaded, spool, quotas, Holds(main, clock), Tombstones(main), grants)
     redactor = redactor_of(loaded)
     redactors = () if redactor is None else (redactor,)

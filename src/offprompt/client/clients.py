@@ -11,6 +11,7 @@ from offprompt.client._answers import record_of, records_of
 from offprompt.client._keys import key_of
 from offprompt.client._requests import Asking, Async, Request, Sync, asked, id_headers, path_of
 from offprompt.client._transport import AsyncTransport, Server, Transport, server_url
+from offprompt.client.grants import AsyncGrants, Grants
 from offprompt.client.scopes import AsyncBoundScope, BoundScope
 from offprompt.errors import ScopeError, UnsupportedError, UsageError
 from offprompt.records import ErasureReceipt, Scope
@@ -135,6 +136,11 @@ class Client(ClientCalls, Sync):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    @property
+    def grants(self) -> Grants:
+        """Who finds what spaces hold, and what agents keep; for keys that are admins of the whole app."""
+        return Grants(self._transport)
+
     def scope(
         self,
         *,
@@ -178,6 +184,11 @@ class AsyncClient(ClientCalls, Async):
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         await self.close()
+
+    @property
+    def grants(self) -> AsyncGrants:
+        """Who finds what spaces hold, and what agents keep; for keys that are admins of the whole app."""
+        return AsyncGrants(self._transport)
 
     def scope(
         self,

@@ -9,6 +9,7 @@ import msgspec
 
 from offprompt.rest import (
     erasures,
+    grants,
     health,
     keys,
     known,
@@ -55,6 +56,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *transfer.ENDPOINTS,
     *users.ENDPOINTS,
     *erasures.ENDPOINTS,
+    *grants.ENDPOINTS,
     *keys.ENDPOINTS,
     *mem0.ENDPOINTS,
     *health.ENDPOINTS,

@@ -28,7 +28,7 @@ Place: TypeAlias = tuple[str, GranteeKind, str]
 
 
 class Grants:
-    """The grants of a store. Thread-safe; any number of processes.
+    """The grants of a store. Thread-safe; any number of processes. app: which is meant where none is named.
 
     Holds     to find, never to change. Without a grant nothing is found, whether it exists or not.
     Changes   hold at once for who asks the same object, for others within CACHE_S seconds; they leave an event
@@ -37,13 +37,13 @@ class Grants:
               of everyone, the user, the agent and the key; one in all while the store has no grant.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, clock: Clock, app: str = "default") -> None:
+        self._store, self._clock, self._app = store, clock, app
         self._lock = threading.Lock()
         self._kept: dict[Place | None, tuple[float, frozenset[tuple[str, str]]]] = {}
         self._changes = 0
 
-    def add(self, kind: GrantKind, name: str, *, to: str, app: str = "default", actor: str = "app") -> Grant:
+    def add(self, kind: GrantKind, name: str, *, to: str, app: str | None = None, actor: str = "app") -> Grant:
         """Let somebody find what a space or an agent holds; once more changes nothing.
 
         kind     `space`; or `agent`: what it keeps for the same user, and what it keeps for all its users.
@@ -62,12 +62,12 @@ class Grants:
                 return _decoded(there)
         return grant
 
-    def list(self, app: str = "default") -> list[Grant]:
+    def list(self, app: str | None = None) -> list[Grant]:
         """The grants of an app, the oldest first."""
-        found = [_decoded(text) for _, text in all_notes(self._store, _prefix(app))]
+        found = [_decoded(text) for _, text in all_notes(self._store, _prefix(app or self._app))]
         return sorted(found, key=lambda grant: (grant.at, _place(grant)))
 
-    def remove(self, kind: GrantKind, name: str, *, to: str, app: str = "default", actor: str = "app") -> Grant:
+    def remove(self, kind: GrantKind, name: str, *, to: str, app: str | None = None, actor: str = "app") -> Grant:
         """Take a grant back.
 
         Raises   NotFoundError if there is none; as `add`.
@@ -119,11 +119,11 @@ class Grants:
             self._removed(grant, actor)
         return len(found)
 
-    def _grant(self, kind: GrantKind, name: str, to: str, app: str, actor: str) -> Grant:
+    def _grant(self, kind: GrantKind, name: str, to: str, app: str | None, actor: str) -> Grant:
         """What is meant; a user's old id is the one that it was joined to."""
         if kind not in GRANT_KINDS:
             raise UsageError(f"kind={kind!r}: give one of {', '.join(GRANT_KINDS)}")
-        app, (to_kind, who) = clean_id("app", app), grantee_of(to)
+        app, (to_kind, who) = clean_id("app", app or self._app), grantee_of(to)
         if to_kind == "user":
             who = resolved(self._store, Scope(app, user=who)).user or who
         return Grant(app, kind, _clean_name(kind, name), to_kind, who, self._clock.now(), actor)
