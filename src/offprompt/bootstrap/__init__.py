@@ -72,7 +72,7 @@ def open(  # noqa: A001 - the verb that users type
     file = Path(config) if config is not None else config_file(environ)
     loaded = load_settings(settings, environ=environ, file=file)
     stored = read_file(file) if file is not None else {}
-    where = url if url is not None else environ.get("OFFPROMPT_URL") or _stored_url(stored.get("url"))
+    where = located(url, stored)
     user = environ.get("OFFPROMPT_USER") or str(stored.get("user") or "") or None
     if isinstance(where, str) and is_server(where):
         names_app = settings.get("app") is not None or "app" in stored or "OFFPROMPT_APP" in environ
@@ -178,6 +178,11 @@ def _spool(urls: Urls, clock: Clock, settings: Settings, sealer: Sealer | None) 
         return None
     name = hashlib.sha256(urls.place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return Spool(data_folder() / "spool" / f"{name}.jsonl", clock, is_on=settings.write_deadline_s > 0, sealer=sealer)
+
+
+def located(url: str | os.PathLike[str] | None, stored: Mapping[str, object]) -> str | os.PathLike[str]:
+    """Where the memory is: as given, else as the environment says, else a config file's content."""
+    return url if url is not None else os.environ.get("OFFPROMPT_URL") or _stored_url(stored.get("url"))
 
 
 def _stored_url(url: object) -> str | Path:

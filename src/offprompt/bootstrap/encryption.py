@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
-from offprompt.bootstrap.engines import Engines, open_store
+from offprompt.bootstrap import config_file, located
+from offprompt.bootstrap.engines import Engines, open_engines, open_store
+from offprompt.bootstrap.remote import is_server
 from offprompt.bootstrap.urls import IN_PROCESS, Urls, engine_of, parse_urls, sqlite_path
-from offprompt.config import Settings
+from offprompt.config import Settings, load_settings, read_file
 from offprompt.errors import NotFoundError, UnsupportedError, UsageError
+from offprompt.models.clocks import SystemClock
 from offprompt.privacy.app_key import read_key
-from offprompt.privacy.keyring import Keyring
-from offprompt.protocols import Clock, Portable
+from offprompt.privacy.keyring import Keyring, rewrap
+from offprompt.protocols import Clock, Portable, Store
 from offprompt.protocols.sealing import Sealable
 from offprompt.records.places import masked
 from offprompt.service.encryption import SealMark, mark_of, set_mark
-
-OFF = {
-    "encryption_keyring": "",
-    "encryption_key_file": "",
-    "encryption_key_env": "",
-    "encryption_key_command": "",
-}
-"""The settings of a store of which nothing is sealed."""
 
 
 def app_key(settings: Settings) -> bytes:
@@ -55,16 +53,69 @@ def open_keyring(settings: Settings, clock: Clock, key: bytes, *, create: bool) 
 
     Raises   NotFoundError if there is none and it is not to be made; UsageError if the key is not its; BackendError.
     """
-    urls = keyring_urls(settings)
-    where = masked(settings.encryption_keyring)
-    if engine_of(urls.memories) == "sqlite" and not create and not sqlite_path(urls.memories).exists():
-        raise NotFoundError(f"there is no keyring at {where}; correct encryption_keyring, or restore its backup")
-    store = open_store(urls.memories, clock, settings)
+    store = _keyring_store(settings, clock, create=create)
     try:
         return Keyring(store, key, clock, create=create)
     except BaseException:
         store.close()
         raise
+
+
+def _keyring_store(settings: Settings, clock: Clock, *, create: bool) -> Store:
+    url, where = keyring_urls(settings).memories, masked(settings.encryption_keyring)
+    if engine_of(url) == "sqlite" and not create and not sqlite_path(url).exists():
+        raise NotFoundError(f"there is no keyring at {where}; correct encryption_keyring, or restore its backup")
+    return open_store(url, clock, settings)
+
+
+def begin(url: str | None, config: str | None) -> None:
+    """Mark a store that holds what is not sealed, so that `seal_all` can seal it; once more changes nothing.
+
+    Raises   as `bootstrap.open`; NotFoundError if there is no store; UsageError for a server.
+    """
+    file, settings = settings_at(config)
+    where = located(url, read_file(file) if file is not None else {})
+    if isinstance(where, str) and is_server(where):
+        raise UsageError(f"{masked(where)} is a server; seal the store that it serves, where that is, while it rests")
+    urls, clock = parse_urls(where) if isinstance(where, str) else Urls(os.fspath(where)), SystemClock()
+    encryption = Encryption(urls, settings, clock)
+    try:
+        engines = open_engines(urls, clock, settings, create=False)
+        try:
+            encryption.mark_mixed(engines)
+        finally:
+            engines.slots.close()
+            engines.main.close()
+    finally:
+        encryption.close()
+
+
+def rotate(config: str | None, key: bytes) -> int:
+    """Wrap the keyring of the settings by a new key of the app; see `privacy.keyring.rewrap`."""
+    _, settings = settings_at(config)
+    store = _keyring_store(settings, SystemClock(), create=False)
+    try:
+        return rewrap(store, app_key(settings), key)
+    finally:
+        store.close()
+
+
+@contextmanager
+def keyring_at(config: str | None) -> Generator[tuple[Keyring, Store]]:
+    """The keyring of the settings, and what keeps it, closed afterwards."""
+    _, settings = settings_at(config)
+    clock = SystemClock()
+    store = _keyring_store(settings, clock, create=False)
+    try:
+        yield Keyring(store, app_key(settings), clock), store
+    finally:
+        store.close()
+
+
+def settings_at(config: str | None) -> tuple[Path | None, Settings]:
+    """The config file in force, and the settings."""
+    file = Path(config) if config is not None else config_file(os.environ)
+    return file, load_settings(environ=os.environ, file=file)
 
 
 class Encryption:
@@ -119,22 +170,19 @@ class Encryption:
             if isinstance(engine, Sealable):
                 engine.seal_with(keyring)
 
+    def mark_mixed(self, engines: Engines) -> None:
+        """Mark a store that holds what is not sealed; the keyring is made if need be."""
+        mark = mark_of(engines.main)
+        if mark is not None:
+            return
+        if self._keyring is None:
+            self._keyring = open_keyring(self._settings, self._clock, self.key, create=True)
+        set_mark(engines.main, SealMark(self._keyring.id, "mixed"))
+
     def close(self) -> None:
         """Let go of the keyring, where no store was opened."""
         if self._keyring is not None:
             self._keyring.close()
-
-
-def beside(settings: Settings, urls: Urls) -> bool:
-    """Whether keyring and store are files of one folder, which one backup would take."""
-    if engine_of(urls.memories) != "sqlite" or not settings.encryption_keyring:
-        return False
-    own = keyring_urls(settings)
-    return engine_of(own.memories) == "sqlite" and _folder(own.memories) == _folder(urls.memories)
-
-
-def _folder(url: str) -> Path:
-    return sqlite_path(url).absolute().parent
 
 
 def _check_empty(engines: Engines) -> None:

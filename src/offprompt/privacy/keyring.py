@@ -157,22 +157,12 @@ class Keyring:
         self._notes.close()
 
     def renew(self, owner: Owner) -> str:
-        """Give an owner a new key, which seals from now on; the id. Older ones still open what they sealed.
-
-        Raises   NotFoundError if it has none.
-        """
+        """See Sealer."""
         if self._holder(owner) is None:
             raise NotFoundError(f"{owner[1]} {owner[2]!r} of app {owner[0]!r} has no key; `offprompt keyring list`")
         made = self._change(owner, lambda one: one.with_key(self._clock.now()))
         self._bump()
         return made.current
-
-    def rewrap(self, key: bytes) -> int:
-        """Wrap all keys by a new key of the app, which alone opens the keyring from then on; how many owners.
-
-        Killed   in the middle: the same call once more does the rest; until then neither key opens the keyring.
-        """
-        return rewrap(self._notes, self._key, key)
 
     def list(self) -> Iterator[HolderInfo]:
         """All owners that have keys, by name."""
@@ -342,8 +332,10 @@ class Keyring:
 
 
 def rewrap(notes: Notes, old: bytes, new: bytes) -> int:
-    """See Keyring.rewrap; also of a keyring that neither key opens, since that was broken off.
+    """Wrap all keys of a keyring by a new key of the app, which alone opens it from then on; of how many owners.
 
+    Killed   in the middle: the same call once more does the rest; until then neither key opens the keyring.
+    In use   by others: their next write is an error that says to start again with the new key.
     Raises   UsageError if the old key is not the keyring's, or another rotation is not finished; NotFoundError.
     """
     text = notes.note(HEAD)

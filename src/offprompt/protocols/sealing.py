@@ -63,6 +63,13 @@ class Sealer(Protocol):
         """The keys of user `old` are those of user `new` as well: what moves is opened there, and destroyed with it."""
         ...
 
+    def renew(self, owner: Owner) -> str:
+        """Give an owner a new key, which seals from now on; its id. Older ones still open what they sealed.
+
+        Raises   NotFoundError if it has none.
+        """
+        ...
+
     def destroy(self, owner: Owner) -> tuple[str, ...]:
         """Destroy an owner's keys, and those of whom was joined to it; their ids. What they sealed opens nowhere."""
         ...

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from offprompt.errors import ConflictError, UsageError
-from offprompt.protocols import Notes
+from offprompt.protocols import Notes, Scourable
 from offprompt.protocols.sealing import ENCRYPTION, Owner, ResealWork, Sealable, Sealer
 from offprompt.records import Finding, Scope
 from offprompt.records.tables import SLOT_TABLES, TABLES
@@ -89,6 +89,15 @@ def seal_all(parts: Parts, *, anew: bool = False, progress: Callable[[str, int],
     set_mark(parts.main, SealMark(sealer.id))
     sealer.is_mixed = False
     return done
+
+
+def scoured(parts: Parts) -> list[str]:
+    """Overwrite what rows leave behind that were sealed just now, as far as the engines can; what is not reached."""
+    left = ["backups, exports and copies made before: what is in them is not sealed"]
+    for engine in (parts.main, parts.slots):
+        if isinstance(engine, Scourable) and (engine is parts.main or parts.slots is not parts.main):
+            left += engine.scour().not_reached
+    return left
 
 
 def purge(parts: Parts) -> Sealed:
