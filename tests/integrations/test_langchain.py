@@ -211,14 +211,6 @@ def test_an_option_that_is_none_is_refused() -> None:
         OffpromptMiddleware(memory, polcy="window")
 
 
-@pytest.mark.parametrize("given", ["agent.db", "a scope"])
-def test_what_is_no_opened_memory_is_refused(given: Any) -> None:
-    with offprompt.open(":memory:") as memory:
-        wrong: Any = memory.scope(user="alice") if given == "a scope" else given
-        with pytest.raises(offprompt.UsageError, match="is no opened memory"):
-            OffpromptMiddleware(wrong)
-
-
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_stream_that_breaks_off_is_absorbed_as_far_as_it_came(wire: Wire) -> None:
     with running(wire, ["One two three four five six seven.", "Once more."]) as agent:

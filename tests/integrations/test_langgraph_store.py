@@ -176,8 +176,3 @@ def test_the_items_are_there_in_another_process_and_async(tmp_path: Path) -> Non
         assert found is not None
         assert (found.value, found.namespace) == ({"food": "noodles"}, ("users", "alice@example"))
         assert found.created_at == found.updated_at
-
-
-def test_a_server_is_refused_with_the_way_out() -> None:
-    with offprompt.Client("http://127.0.0.1:9") as client, pytest.raises(offprompt.UnsupportedError, match="open"):
-        OffpromptStore(client)  # pyright: ignore[reportArgumentType] - which is what it says

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 
 import offprompt
-from offprompt.mcp.remote import ServerDoor
+from offprompt.bootstrap.server_door import ServerDoor
 from offprompt.mcp.server import MemoryServer
 from offprompt.records import Identity, Trust
 from offprompt.service.model_memory import ModelMemory

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import offprompt
+from offprompt.service.model_doors import StoreDoor
 from offprompt.service.model_tools import toolbox
 from offprompt.service.offprompt import Offprompt
 from offprompt.service.transcripts import Item, Transcript, cleaned
@@ -138,10 +139,10 @@ def test_a_long_result_is_kept_once_and_read_by_its_id(mem: Offprompt) -> None:
     assert (body.text, body.label) == (text, "find")
     assert transcript(mem, "s2").body(body_id) is None
     alice = mem.scope(user="alice")
-    read = toolbox(mem, alice, bodies=kept.body)("mem_read", {"name": f"[[mem:@{body_id}]]"})
+    read = toolbox(StoreDoor(mem.parts, alice), bodies=kept.body)("mem_read", {"name": f"[[mem:@{body_id}]]"})
     assert "一家兽医" in read.text
     assert read.data["cursor"]
-    assert toolbox(mem, alice)("mem_read", {"name": f"@{body_id}"}).is_error
+    assert toolbox(StoreDoor(mem.parts, alice))("mem_read", {"name": f"@{body_id}"}).is_error
 
 
 def test_other_items_take_the_place_of_those_that_differ(mem: Offprompt) -> None:

@@ -95,7 +95,7 @@ def _door(call: Call, memory: Offprompt, trust: Trust) -> Door:
         from offprompt.service.model_doors import StoreDoor  # noqa: PLC0415 - loads NumPy
 
         return StoreDoor(memory.parts, bound, trust=trust, via="mcp")
-    from offprompt.mcp.remote import ServerDoor  # noqa: PLC0415 - loads NumPy
+    from offprompt.bootstrap.server_door import ServerDoor  # noqa: PLC0415 - loads NumPy
 
     return ServerDoor(bound, trust=trust)
 

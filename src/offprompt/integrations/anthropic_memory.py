@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from offprompt.client.clients import Client
 from offprompt.errors import OffpromptError, UnsupportedError
+from offprompt.integrations.given import door_of, reached
 from offprompt.records import Trust, as_list
 from offprompt.records.values import is_whole
 from offprompt.service.memory_files import MemoryFiles
@@ -21,17 +23,18 @@ except ImportError as exc:
 class OffpromptMemoryTool(BetaAbstractMemoryTool):
     """The memory tool for `client.beta.messages.tool_runner(tools=[…])`: files under /memories are slots of a scope.
 
-    memory         an opened memory. user, agent: whose files; None: the memory's default.
+    memory         an opened memory, here or on a server. user, agent: whose files; None: the memory's default.
     trust          `tool` where what the model writes may come from a web page or a mail; see docs/mcp.md.
     cache_control  as the SDK's own tool takes it.
     Answers        word for word those of the SDK's local file tool; the size of a folder is that of its files.
-    Raises         ScopeError without a user or an agent. What a command cannot do is told to the model.
+    Raises         UsageError for what is no opened memory; ScopeError without a user or an agent. What a command cannot
+                   do is told to the model.
     Safety         any number of threads, tools and processes on one scope.
     """
 
     def __init__(
         self,
-        memory: Offprompt,
+        memory: Offprompt | Client,
         *,
         user: str | None = None,
         agent: str | None = None,
@@ -39,7 +42,9 @@ class OffpromptMemoryTool(BetaAbstractMemoryTool):
         cache_control: Any = None,
     ) -> None:
         super().__init__(cache_control=cache_control)
-        self._files = MemoryFiles(memory, memory.scope(user=user, agent=agent), trust=trust)
+        memory = reached(memory, type(self).__name__)
+        bound = memory.scope(user=user, agent=agent)
+        self._files = MemoryFiles(door_of(memory, bound, trust=trust, via="memory tool"))
 
     def execute(self, command: Any) -> str:
         """The answer to a command; ToolError with what the model is told."""
@@ -55,9 +60,9 @@ class OffpromptMemoryTool(BetaAbstractMemoryTool):
 class AsyncOffpromptMemoryTool(BetaAsyncAbstractMemoryTool):
     """See OffpromptMemoryTool, with its options; for the runner of `AsyncAnthropic`. The store is asked in a thread."""
 
-    def __init__(self, memory: Offprompt, *, cache_control: Any = None, **options: Any) -> None:
+    def __init__(self, memory: Offprompt | Client, *, cache_control: Any = None, **options: Any) -> None:
         super().__init__(cache_control=cache_control)
-        self._tool = OffpromptMemoryTool(memory, **options)
+        self._tool = OffpromptMemoryTool(reached(memory, type(self).__name__), **options)
 
     async def execute(self, command: Any) -> str:
         """See OffpromptMemoryTool."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offprompt.errors import ScopeError, UnsupportedError, UsageError
+from offprompt.integrations.given import opened
 from offprompt.integrations.store_filters import check_filter, fits
 from offprompt.records import (
     EraseSlots,
@@ -92,8 +93,7 @@ class OffpromptStore(BaseStore):
         index: Mapping[str, Any] | None = None,
         ttl: TTLConfig | None = None,
     ) -> None:
-        if not isinstance(memory, Offprompt):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UnsupportedError("OffpromptStore needs the store itself, not a server; open its file or database")
+        memory = opened(memory, "OffpromptStore")
         self._parts = memory.parts
         self._base: Scope = memory.scope(user=user, agent=agent).scope
         self.ttl_config = ttl

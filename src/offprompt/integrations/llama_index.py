@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from offprompt.errors import UnsupportedError, UsageError
+from offprompt.integrations.given import opened
 from offprompt.records import Memory
 from offprompt.service.bound import BoundScope
 from offprompt.service.offprompt import Offprompt
@@ -54,6 +55,7 @@ class OffpromptMemory(BaseMemory):
         history_tokens: int | None = None,
         recall: bool = True,
     ) -> None:
+        memory = opened(memory, "OffpromptMemory")
         super().__init__(session_id=session_id, history_tokens=history_tokens, recall=recall)  # pyright: ignore[reportCallIssue] - the fields
         self._memory, self._bound = memory, memory.scope(user=user, agent=agent)
         self._transcript = Transcript(memory, self._bound, session_id, capture=capture)

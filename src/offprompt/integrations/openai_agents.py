@@ -7,7 +7,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+from offprompt.client.clients import Client
 from offprompt.errors import UnsupportedError
+from offprompt.integrations.given import door_of, opened, reached
 from offprompt.records import Trust, as_dict, as_list
 from offprompt.service.model_answers import Answer
 from offprompt.service.model_tools import TOOLS, toolbox
@@ -41,6 +43,7 @@ class OffpromptSession(SessionABC):
         capture: Literal["all", "user", "off"] = "all",
         settings: SessionSettings | None = None,
     ) -> None:
+        memory = opened(memory, "OffpromptSession")
         self.session_id = session_id
         self.session_settings = settings or SessionSettings()
         self._transcript = Transcript(memory, memory.scope(user=user, agent=agent), session_id, capture=capture)
@@ -65,14 +68,16 @@ class OffpromptSession(SessionABC):
 
 
 def memory_tools(
-    memory: Offprompt, *, user: str | None = None, agent: str | None = None, trust: Trust = "user"
+    memory: Offprompt | Client, *, user: str | None = None, agent: str | None = None, trust: Trust = "user"
 ) -> list[FunctionTool]:
     """The five tools of docs/mcp.md, for `Agent(tools=[…])`: mem_write, mem_read, mem_forget, mem_search, mem_list.
 
+    memory   an opened memory, here or on a server.
     trust    of what the model writes: `tool` where it reads pages or mails of others.
-    Raises   ScopeError without a user or an agent.
+    Raises   UsageError for what is no opened memory; ScopeError without a user or an agent.
     """
-    run = toolbox(memory, memory.scope(user=user, agent=agent), trust=trust, via="openai-agents")
+    memory = reached(memory, "memory_tools")
+    run = toolbox(door_of(memory, memory.scope(user=user, agent=agent), trust=trust, via="openai-agents"))
     return [
         FunctionTool(
             name=tool.name,

@@ -1,15 +1,16 @@
-"""pydantic-ai: a capability with the memory's tools, that takes old results off the prompt and remembers turns."""
+"""pydantic-ai: a toolset of the memory's tools, a history processor for old results, and a capability that is both."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias, cast
 
+from offprompt.client.clients import Client
 from offprompt.errors import UnsupportedError
+from offprompt.integrations.given import door_of, opened, reached
 from offprompt.records import Trust
-from offprompt.service.bound import BoundScope
 from offprompt.service.model_tools import TOOLS, toolbox
 from offprompt.service.model_words import INSTRUCTIONS
 from offprompt.service.offprompt import Offprompt
@@ -28,6 +29,9 @@ except ImportError as exc:
 Id: TypeAlias = str | Callable[[RunContext[Any]], str] | None
 """An id, or what tells it from a run's context, such as `lambda ctx: ctx.deps.user`."""
 
+Capture: TypeAlias = Literal["all", "user", "off"]
+Processor: TypeAlias = Callable[[RunContext[Any], list[ModelMessage]], list[ModelMessage]]
+
 RESULT_TOKENS: Final = 500
 
 SHOWN: Final[dict[Language, str]] = {
@@ -36,11 +40,85 @@ SHOWN: Final[dict[Language, str]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Whose:
+    """A scope for each run: the memory, and who."""
+
+    memory: Offprompt | Client
+    user: Id
+    agent: Id
+
+    def bound(self, ctx: RunContext[Any]) -> Any:
+        user, agent = (each(ctx) if callable(each) else each for each in (self.user, self.agent))
+        return self.memory.scope(user=user, agent=agent)
+
+    def transcript(self, ctx: RunContext[Any], capture: Capture = "off") -> Transcript | None:
+        """The conversation, None where a server keeps the memory."""
+        if isinstance(self.memory, Client):
+            return None
+        session_id = ctx.conversation_id or ctx.run_id or "pydantic-ai"
+        return Transcript(self.memory, self.bound(ctx), session_id, capture=capture)
+
+
+def memory_toolset(
+    memory: Offprompt | Client, *, user: Id = None, agent: Id = None, trust: Trust = "user"
+) -> FunctionToolset[Any]:
+    """The five tools of docs/mcp.md alone, for `Agent(toolsets=[memory_toolset(memory, user=…)])`.
+
+    memory   an opened memory, here or on a server. user, agent, trust: see OffpromptMemory.
+    Reads    also what `history_processor` put outside, but not over a server.
+    Raises   UsageError for what is no opened memory; in a run ScopeError without a user or an agent.
+    """
+    whose = _Whose(reached(memory, "memory_toolset"), user, agent)
+
+    def calling(name: str) -> Callable[..., Any]:
+        async def call(ctx: RunContext[Any], **arguments: Any) -> str:
+            def run() -> str:
+                kept = whose.transcript(ctx)
+                door = door_of(whose.memory, whose.bound(ctx), trust=trust, via="pydantic-ai")
+                return toolbox(door, bodies=None if kept is None else kept.body)(name, arguments).text
+
+            return await asyncio.to_thread(run)
+
+        return call
+
+    tools = [
+        Tool[Any].from_schema(calling(tool.name), tool.name, tool.description("en"), dict(tool.inputs), takes_ctx=True)
+        for tool in TOOLS.values()
+    ]
+    return FunctionToolset[Any](tools, id="offprompt")
+
+
+def history_processor(
+    memory: Offprompt, *, user: Id = None, agent: Id = None, result_tokens: int = RESULT_TOKENS
+) -> Processor:
+    """What takes the results of earlier turns off the prompt, for `ProcessHistory(history_processor(memory, user=…))`.
+
+    memory         an opened memory, not one of a server. user, agent: see OffpromptMemory.
+    result_tokens  from how many on, by the memory's tokenizer.
+    Results        see OffpromptMemory; the model reads them again with the tools of `memory_toolset`.
+    Raises         UsageError for what is no opened memory; UnsupportedError for one of a server.
+    """
+    whose = _Whose(opened(memory, "history_processor"), user, agent)
+    count = memory.parts.tokenizer.count
+
+    def process(ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
+        newest = max((at for at, message in enumerate(messages) if _is_said(message)), default=0)
+        kept = cast("Transcript", whose.transcript(ctx))
+
+        def is_long(text: str) -> bool:
+            return count(text) >= result_tokens
+
+        return [_without(each, kept, is_long) if at < newest else each for at, each in enumerate(messages)]
+
+    return process
+
+
 class OffpromptMemory(AbstractCapability[Any]):
     """Memory for `Agent(capabilities=[OffpromptMemory(memory, user=…)])`.
 
-    memory   an opened memory. user, agent: whose, None: the memory's default; or functions of a run's context where one
-             pydantic-ai agent serves many.
+    memory   an opened memory, not one of a server: of those `memory_toolset` alone. user, agent: whose, None: the
+             memory's default; or functions of a run's context where one pydantic-ai agent serves many.
     Tools    the five of docs/mcp.md, with their instructions. trust: of what the model writes.
     Results  of earlier turns: a long one of the application's tools is kept outside and a stub stands for it, with its
              head and tail, which `mem_read` shows; what the memory's own tools showed is gone. The newest turn's stay
@@ -48,7 +126,8 @@ class OffpromptMemory(AbstractCapability[Any]):
              from `result.all_messages()` too, and the messages that were given stay as they are.
              result_tokens: from how many on, by the memory's tokenizer; 0: results stay.
     capture  what user and model say is remembered when a run is over: `all`, `user`, `off`.
-    Raises   what the memory raises in stubs and capture ends the run; in a tool it is told to the model.
+    Raises   UsageError for what is no opened memory; UnsupportedError for one of a server. What the memory raises in
+             stubs and capture ends the run; in a tool it is told to the model.
     """
 
     def __init__(
@@ -59,43 +138,32 @@ class OffpromptMemory(AbstractCapability[Any]):
         agent: Id = None,
         trust: Trust = "user",
         result_tokens: int = RESULT_TOKENS,
-        capture: Literal["all", "user", "off"] = "all",
+        capture: Capture = "all",
     ) -> None:
-        self._memory, self._user, self._agent = memory, user, agent
-        self._trust: Trust = trust
-        self._result_tokens = result_tokens
-        self._capture: Literal["all", "user", "off"] = capture
-        self._toolset = FunctionToolset[Any](
-            [
-                Tool[Any].from_schema(
-                    self._calling(tool.name), tool.name, tool.description("en"), dict(tool.inputs), takes_ctx=True
-                )
-                for tool in TOOLS.values()
-            ],
-            id="offprompt",
+        memory = opened(memory, "OffpromptMemory")
+        self._language: Language = memory.parts.settings.language or "en"
+        self._whose = _Whose(memory, user, agent)
+        self._capture: Capture = capture
+        self._toolset = memory_toolset(memory, user=user, agent=agent, trust=trust)
+        self._processor = (
+            history_processor(memory, user=user, agent=agent, result_tokens=result_tokens) if result_tokens else None
         )
 
     def get_toolset(self) -> FunctionToolset[Any]:
-        """The five tools: for an agent that wants them alone, `Agent(toolsets=[….get_toolset()])`."""
+        """The five tools."""
         return self._toolset
 
     def get_instructions(self) -> str:
         """What the model is told of its memory."""
-        return INSTRUCTIONS[self._memory.parts.settings.language or "en"]
+        return INSTRUCTIONS[self._language]
 
     async def before_model_request(self, ctx: RunContext[Any], request_context: Any) -> Any:
         """Take the results of earlier turns off the prompt."""
-        if self._result_tokens:
-            messages = await asyncio.to_thread(self.process, ctx, list(request_context.messages))
+        if self._processor is not None:
+            messages = await asyncio.to_thread(self._processor, ctx, list(request_context.messages))
             request_context.messages = messages
             ctx.messages[:] = messages
         return request_context
-
-    def process(self, ctx: RunContext[Any], messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-        """The messages with the results of earlier turns taken away: a history processor."""
-        newest = max((at for at, message in enumerate(messages) if _is_said(message)), default=0)
-        kept = self._transcript(ctx)
-        return [self._without(message, kept) if at < newest else message for at, message in enumerate(messages)]
 
     async def after_run(self, ctx: RunContext[Any], *, result: Any) -> Any:
         """Remember what was said."""
@@ -111,46 +179,30 @@ class OffpromptMemory(AbstractCapability[Any]):
             # Behind a tool they may be the tool's words, or the memory's own.
             alone = not any(isinstance(part, ToolReturnPart) for each in result.new_messages() for part in each.parts)
             turn.append(Item("assistant", result.output, result.output, remembered=alone))
-        self._transcript(ctx).add(turn)
+        if (kept := self._whose.transcript(ctx, self._capture)) is not None:
+            kept.add(turn)
 
-    def _bound(self, ctx: RunContext[Any]) -> BoundScope:
-        user, agent = (each(ctx) if callable(each) else each for each in (self._user, self._agent))
-        return self._memory.scope(user=user, agent=agent)
 
-    def _transcript(self, ctx: RunContext[Any]) -> Transcript:
-        session_id = ctx.conversation_id or ctx.run_id or "pydantic-ai"
-        return Transcript(self._memory, self._bound(ctx), session_id, capture=self._capture)
+def _without(message: ModelMessage, kept: Transcript, is_long: Callable[[str], bool]) -> ModelMessage:
+    if not isinstance(message, ModelRequest):
+        return message
+    parts = [_stubbed(part, kept, is_long) if type(part) is ToolReturnPart else part for part in message.parts]
+    return message if all(map(_is_same, parts, message.parts)) else replace(message, parts=parts)
 
-    def _calling(self, name: str) -> Callable[..., Any]:
-        async def call(ctx: RunContext[Any], **arguments: Any) -> str:
-            def run() -> str:
-                kept = self._transcript(ctx)
-                own = toolbox(self._memory, self._bound(ctx), trust=self._trust, via="pydantic-ai", bodies=kept.body)
-                return own(name, arguments).text
 
-            return await asyncio.to_thread(run)
-
-        return call
-
-    def _without(self, message: ModelMessage, kept: Transcript) -> ModelMessage:
-        if not isinstance(message, ModelRequest):
-            return message
-        parts = [self._stubbed(part, kept) if type(part) is ToolReturnPart else part for part in message.parts]
-        return message if all(map(_is_same, parts, message.parts)) else replace(message, parts=parts)
-
-    def _stubbed(self, part: ToolReturnPart[Any], kept: Transcript) -> ToolReturnPart[Any]:
-        if part.outcome != "success" or part.files:
-            return part
-        text = part.model_response_str()
-        language = language_of(text)
-        if part.tool_name in TOOLS:
-            gone = SHOWN[language]
-            reads = TOOLS[part.tool_name].role == "read"
-            return replace(part, content=gone) if reads and len(text) > len(gone) else part
-        if text.startswith("[[mem:@") or self._memory.parts.tokenizer.count(text) < self._result_tokens:
-            return part
-        handle = f"[[mem:@{kept.keep(text, part.tool_name)}]]"
-        return replace(part, content=stub_text(text, handle=handle, kind="tool", language=language))
+def _stubbed(part: ToolReturnPart[Any], kept: Transcript, is_long: Callable[[str], bool]) -> ToolReturnPart[Any]:
+    if part.outcome != "success" or part.files:
+        return part
+    text = part.model_response_str()
+    language = language_of(text)
+    if part.tool_name in TOOLS:
+        gone = SHOWN[language]
+        reads = TOOLS[part.tool_name].role == "read"
+        return replace(part, content=gone) if reads and len(text) > len(gone) else part
+    if text.startswith("[[mem:@") or not is_long(text):
+        return part
+    handle = f"[[mem:@{kept.keep(text, part.tool_name)}]]"
+    return replace(part, content=stub_text(text, handle=handle, kind="tool", language=language))
 
 
 def _is_said(message: ModelMessage) -> bool:

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from offprompt.errors import ConflictError, OffpromptError
-from offprompt.records import Slot, Trust, fold_name, text_of
+from offprompt.records import Slot, fold_name, text_of
 from offprompt.service.action_problems import RefusedError
-from offprompt.service.bound import BoundScope
 from offprompt.service.memory_tree import ROOT, FileError, Tree, relative, slot_name
-from offprompt.service.model_doors import StoreDoor
+from offprompt.service.model_doors import Door
 from offprompt.service.model_memory import ModelMemory
 from offprompt.service.model_rules import check_forget
-from offprompt.service.offprompt import Offprompt
 
 T = TypeVar("T")
 
@@ -43,7 +41,7 @@ class _File:
 class MemoryFiles:
     """Files under /memories, each a slot of exactly this scope, written in the model's name.
 
-    memory   an opened memory. bound: one of its scopes. trust: of what is written.
+    door     to the scope, in a store or on a server.
     Layout   the slot `memory_files` says which path is which slot: a rename, also of a folder, is one write. A file
              is named after its path when it is made; other slots of the scope are no files and are never replaced.
     Limits   those of slots: 64 a scope with the parts of long texts, ten writes of one slot a minute. More files than
@@ -54,9 +52,8 @@ class MemoryFiles:
     Source   answers as the reference implementation of the tool `memory_20250818` words them (SDK `anthropic` 2.14).
     """
 
-    def __init__(self, memory: Offprompt, bound: BoundScope, *, trust: Trust = "user") -> None:
-        self._door = StoreDoor(memory.parts, bound, trust=trust, via="memory tool")
-        self._memory, self._slots, self._scope = ModelMemory(self._door), bound.slots, bound.scope
+    def __init__(self, door: Door) -> None:
+        self._door, self._memory, self._slots, self._scope = door, ModelMemory(door), door.slots, door.scope
 
     def view(self, path: str, lines: Sequence[int] | None = None) -> str:
         """A file's lines with their numbers, or what is in a folder, two levels deep, with sizes.

@@ -12,12 +12,11 @@ import msgspec
 from offprompt.errors import OffpromptError, UsageError
 from offprompt.protocols import Tokenizer
 from offprompt.recall.text import snippet
-from offprompt.records import Body, Role, Trust, compact
+from offprompt.records import Body, Role, compact
 from offprompt.records.values import check_unversioned
 from offprompt.service.action_problems import NeedsError
-from offprompt.service.bound import BoundScope
 from offprompt.service.model_answers import Answer, Pager, is_number
-from offprompt.service.model_doors import StoreDoor
+from offprompt.service.model_doors import Door
 from offprompt.service.model_memory import SNIPPET_TOKENS, Known, ModelMemory, is_id
 from offprompt.service.model_words import (
     DESCRIPTIONS,
@@ -28,7 +27,6 @@ from offprompt.service.model_words import (
     remembered_text,
     saved_text,
 )
-from offprompt.service.offprompt import Offprompt
 from offprompt.service.tool_schemas import worded
 from offprompt.wire.head import Language, language_of
 
@@ -167,15 +165,9 @@ class Tools:
 
 
 def toolbox(
-    memory: Offprompt,
-    bound: BoundScope,
-    *,
-    trust: Trust = "user",
-    via: str = "model",
-    bodies: Callable[[str], Body | None] | None = None,
+    door: Door, *, bodies: Callable[[str], Body | None] | None = None
 ) -> Callable[[str, Mapping[str, Any]], Answer]:
-    """What runs a call of one of the tools, by its name, on a scope of an opened memory; see StoreDoor, ModelMemory."""
-    door = StoreDoor(memory.parts, bound, trust=trust, via=via)
+    """What runs a call of one of the tools, by its name, on the scope behind a door; bodies: see ModelMemory."""
     own, tools = ModelMemory(door, bodies=bodies), Tools(door.tokenizer, door.language)
     return lambda name, arguments: tools.call(own, TOOLS[name], arguments)
 
@@ -280,10 +272,9 @@ class _Call:
 
     def _list(self, arguments: Listing) -> Answer:
         answer = self.pager.listed(short(self.memory.known(arguments.cursor)), lambda _number, last: last.name)
-        if not answer.data["items"]:
-            more = bool(arguments.cursor)
-            return Answer(nothing_text(self.pager.language, searched=False, more=more), {"items": []})
-        return answer
+        if answer.data["items"]:
+            return answer
+        return Answer(nothing_text(self.pager.language, searched=False, more=bool(arguments.cursor)), {"items": []})
 
 
 def _short(why: str) -> str:

@@ -8,7 +8,8 @@ from typing import Final, Literal
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, messages_from_dict
 
-from offprompt.errors import UnsupportedError, UsageError
+from offprompt.errors import UsageError
+from offprompt.integrations.given import opened
 from offprompt.service.agent_stream import in_thread
 from offprompt.service.offprompt import Offprompt
 from offprompt.service.transcripts import Item, Kind, Transcript
@@ -35,8 +36,7 @@ class OffpromptChatMessageHistory(BaseChatMessageHistory):
         agent: str | None = None,
         capture: Literal["all", "user", "off"] = "all",
     ) -> None:
-        if not isinstance(memory, Offprompt):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UnsupportedError("a history needs the store itself, not a server; open its file or database")
+        memory = opened(memory, "OffpromptChatMessageHistory")
         self._transcript = Transcript(memory, memory.scope(user=user, agent=agent), session_id, capture=capture)
 
     @property

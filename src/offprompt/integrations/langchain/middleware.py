@@ -14,6 +14,7 @@ from langchain_core.runnables.config import ensure_config
 
 from offprompt.client.clients import Client
 from offprompt.errors import BackendError, ScopeError, UsageError
+from offprompt.integrations.given import reached
 from offprompt.integrations.langchain.messages import arguments_of, to_wire
 from offprompt.integrations.langchain.model import RememberingModel
 from offprompt.integrations.langchain.replies import SECRETS
@@ -36,7 +37,7 @@ LOST: Final = (
 class OffpromptMiddleware(AgentMiddleware[Any, Any, Any]):
     """Values stay outside the prompt; the model works with names and handles.
 
-    memory    an opened memory: `offprompt.open(…)`.
+    memory    an opened memory: `offprompt.open(…)`, here or on a server.
     agent     the agent's id: what it learns without a user is its own. Give each agent of a graph its own.
     options   of a session: policy, mode, actions, capture, derive, context_tokens; see `BoundScope.session`.
     Whose     `user_id` of the runtime context, else of `configurable`, else the memory's default user.
@@ -52,10 +53,7 @@ class OffpromptMiddleware(AgentMiddleware[Any, Any, Any]):
     def __init__(self, memory: Offprompt | Client, *, agent: str | None = None, **options: Any) -> None:
         super().__init__()
         self.tools = []
-        if not isinstance(memory, (Offprompt, Client)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(
-                f"memory={memory!r} is no opened memory; give what offprompt.open(…) returned, no scope of it"
-            )
+        memory = reached(memory, "OffpromptMiddleware")
         if unknown := sorted(options.keys() - set(OPTIONS)):
             raise UsageError(f"{unknown[0]}={options[unknown[0]]!r} is no option; there are: {', '.join(OPTIONS)}")
         self._memory, self._agent, self._options = memory, agent, options

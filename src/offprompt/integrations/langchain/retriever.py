@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field
 
+from offprompt.integrations.given import checked_scope
 from offprompt.service.agent_stream import in_thread
 
 
@@ -19,11 +20,16 @@ class OffpromptRetriever(BaseRetriever):
     options   of each recall: top_k, kinds, filters, floor, since, until …; see `Memories.recall`.
     Document  page_content: the memory's text; id: its id; metadata: `memory_id`, `score`, `trust`, `source`, `kind`,
               `created_at` (seconds since 1970), `tags`, and under `metadata` what was given with it.
+    Raises    UsageError for what is no scope.
     Trust     `tool`: a web page or a mail led to it. It is data; put it where no orders are read.
     """
 
     scope: Any
     options: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+    def __init__(self, *, scope: Any, **fields: Any) -> None:
+        fields["scope"] = checked_scope(scope, "OffpromptRetriever")
+        super().__init__(**fields)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun | None = None

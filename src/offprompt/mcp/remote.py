@@ -1,5 +1,0 @@
-"""Where ServerDoor was."""
-
-from offprompt.bootstrap.server_door import ServerDoor
-
-__all__ = ["ServerDoor"]
