@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,20 @@ from typing import Any
 import openai
 import pytest
 from pydantic_ai import Agent, RunContext
+from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.toolsets import FunctionToolset
 
 import offprompt
-from offprompt.integrations.pydantic_ai import OffpromptMemory
+from offprompt.integrations.pydantic_ai import OffpromptMemory, history_processor, memory_toolset
 from offprompt.service.offprompt import Offprompt
 from offprompt.testing.upstream import Upstream
 from tests.gateway.client import script
 from tests.service.talk import MODELS, Wire, call, flat
 
+Apart = tuple[FunctionToolset[Any], ProcessHistory[Any]]
 LONG = "".join(f"row {number}: 码头 berth {number * 7}\n" for number in range(400))
 WIRED = pytest.mark.parametrize("wire", ["openai", "responses"])
 
@@ -39,7 +43,7 @@ def look_up(what: str) -> str:
 def ask(
     upstream: Upstream,
     wire: Wire,
-    memory: OffpromptMemory,
+    memory: OffpromptMemory | Apart,
     text: str,
     history: list[ModelMessage] | None = None,
     *,
@@ -47,12 +51,15 @@ def ask(
     streams: bool = False,
 ) -> tuple[str, list[ModelMessage]]:
     """One run: its output, and all messages as an application would store them."""
+    is_one = isinstance(memory, OffpromptMemory)
+    given: Any = {"capabilities": [memory]} if is_one else {"toolsets": [memory[0]], "capabilities": [memory[1]]}
 
     async def run() -> tuple[str, list[ModelMessage]]:
         async with openai.AsyncOpenAI(base_url=f"{upstream.url}/v1", api_key="sk-theirs", max_retries=0) as client:
             provider = OpenAIProvider(openai_client=client)
             make = OpenAIResponsesModel if wire == "responses" else OpenAIChatModel
-            agent = Agent(make(MODELS[wire], provider=provider), deps_type=Deps, tools=[look_up], capabilities=[memory])
+            model = make(MODELS[wire], provider=provider)
+            agent = Agent(model, deps_type=Deps, tools=[look_up], **given)
             if not streams:
                 result = await agent.run(text, deps=Deps(user), message_history=history)
                 return result.output, result.all_messages()
@@ -89,8 +96,21 @@ def test_an_agent_remembers_in_a_second_session_after_a_restart(tmp_path: Path, 
         assert "乌尔姆" not in flat(upstream.requests)
 
 
-@WIRED
-def test_results_leave_the_prompt_with_their_turn_and_can_be_read_again(tmp_path: Path, wire: Wire) -> None:
+def whole(memory: Offprompt) -> OffpromptMemory:
+    return OffpromptMemory(memory, user="alice")
+
+
+def apart(memory: Offprompt) -> Apart:
+    """A toolset and a history processor, each alone."""
+    return memory_toolset(memory, user=user_of), ProcessHistory(history_processor(memory, user=user_of))
+
+
+@pytest.mark.parametrize(
+    ("wire", "made"), [("openai", whole), ("responses", whole), ("openai", apart)], ids=["openai", "responses", "apart"]
+)
+def test_results_leave_the_prompt_with_their_turn_and_can_be_read_again(
+    tmp_path: Path, wire: Wire, made: Callable[[Offprompt], OffpromptMemory | Apart]
+) -> None:
     store = str(tmp_path / "agent.db")
     said = script(
         wire,
@@ -102,7 +122,7 @@ def test_results_leave_the_prompt_with_their_turn_and_can_be_read_again(tmp_path
     )
     with Upstream(said) as upstream, offprompt.open(store) as memory:
         memory.scope(user="alice").write("plan", "Leave at dawn, by the northern lock, before the tide turns at six.")
-        own = OffpromptMemory(memory, user="alice")
+        own = made(memory)
         _, messages = ask(upstream, wire, own, "Which berths are free, and my plan?")
         assert "row 200:" in flat(upstream.requests[2])
         given = ModelMessagesTypeAdapter.dump_json(messages)
@@ -116,7 +136,7 @@ def test_results_leave_the_prompt_with_their_turn_and_can_be_read_again(tmp_path
         handle = request[request.index("[[mem:@") :].partition("]]")[0] + "]]"
     said = script(wire, call("mem_read", "m2", name=handle), "Berth 1400.")
     with Upstream(said) as upstream, offprompt.open(store) as memory:
-        ask(upstream, wire, OffpromptMemory(memory, user="alice"), "Which was row 7?", later)
+        ask(upstream, wire, made(memory), "Which was row 7?", later)
         assert "row 7: 码头 berth 49" in flat(upstream.requests[1])
 
 
