@@ -56,6 +56,7 @@ class Settings:
     policy: Literal["", "never", "by_handle", "when_asked"] = setting(
         "", "Policy of slots written without one; empty: chosen from the value; `by_handle` for all is strict."
     )
+    document_bytes: int = setting(20_000_000, "Bytes of a document that is ingested; a longer one is refused.")
     when_asked_tokens: int = setting(64, "Tokens up to which a value may be shown when asked for.")
     card_tokens: int = setting(100, "Tokens of all `card` values together, in the head of a session.")
     shown_tokens: int = setting(512, "Tokens of values shown in one turn.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from offprompt.errors import NotFoundError, UsageError
@@ -17,6 +19,7 @@ from offprompt.records import (
     Remembered,
     Scope,
 )
+from offprompt.records.document import Document, Ingest, Ingested, IngestStep
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.records.values import check_unversioned, checked_count, checked_tools
 from offprompt.service.aliasing import resolved, with_aliases
@@ -31,6 +34,7 @@ from offprompt.wire.options import Capture, Derive, HistoryPolicy, Mode, Session
 from offprompt.wire.shapes import Wire
 
 if TYPE_CHECKING:  # NumPy is loaded with the first memory, not with the first slot
+    from offprompt.service.ingesting import Ingester
     from offprompt.service.memories import Memories
 
 
@@ -42,14 +46,19 @@ class BoundScope:
 
     def __init__(self, parts: Parts, scope: Scope, actor: Actor = APPLICATION, *, op_key: str | None = None) -> None:
         self._parts = parts
-        self.scope, self.actor = parts.grants.view(scope, actor), actor
+        self._scope, self.actor = scope, actor
         kit = Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings, parts.spool, parts.quotas, parts.holds)
-        self.slots = Slots(kit, self.scope, actor, op_key=op_key)
+        self.slots = Slots(kit, scope, actor, op_key=op_key, grants=parts.grants)
         self.write = self.slots.write
         self.read = self.slots.read
 
     def __repr__(self) -> str:
-        return f"<scope {self.scope}>"
+        return f"<scope {self._scope}>"
+
+    @property
+    def scope(self) -> Scope:
+        """Whose memory it is; what is granted to it now is found with it."""
+        return self._parts.grants.view(self._scope, self.actor)
 
     @property
     def memories(self) -> Memories:
@@ -74,6 +83,8 @@ class BoundScope:
             return self.slots.forget(name, if_version=if_version)
         check_unversioned(name, if_version)
         if not self.memories.forget(name):
+            if (there := self.memories.get(name)) is not None:
+                self.actor.check_change(self.scope, there.scope, f"memory {name}")
             known = f"no memory {name[:40]!r} in scope {self.scope}; find its id with recall or memories.list"
             raise NotFoundError(known, name=name[:40])
         return name
@@ -103,12 +114,56 @@ class BoundScope:
         """Store what a business system knows: `attribute` of `subject` is `value`; see `Memories.upsert_fact`."""
         return self.memories.upsert_fact(subject, attribute, value, **options)
 
+    def ingest(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        remove: bool = False,
+        progress: Callable[[IngestStep], object] | None = None,
+    ) -> Ingest:
+        """Make the documents at a path passages of this space, and tell what became of each.
+
+        path      a file, or a folder with all below it: Markdown, text, HTML, PDF, DOCX (the latter three with the
+                  extra `documents`). A document's name is the file's; in a folder the path from that folder's name on.
+        name      what the file or the folder is called instead. remove: documents of that folder's name that are not in
+                  it any more go.
+        Changes   only what changed: the same file makes no new vector. A document is seen whole, before or after.
+        Refused   is what cannot be read, each with the reason; nothing is changed then.
+        Raises    NotFoundError if there is nothing at the path; UsageError unless this is a space; BackendError.
+        """
+        from offprompt.service.ingest_files import ingest_path  # noqa: PLC0415 - loaded with its first use
+
+        limit = self._parts.settings.document_bytes
+        return ingest_path(self._ingester, path, limit=limit, name=name, remove=remove, progress=progress)
+
+    def put_document(self, name: str, data: bytes) -> Ingested:
+        """Make bytes a document of this space, as `ingest` does with a file; what it is, its name's ending says."""
+        return self._ingester.put(name, data)
+
+    def documents(self) -> list[Document]:
+        """The documents of this space, by name."""
+        return self._ingester.documents()
+
+    def forget_document(self, *names: str) -> list[Ingested]:
+        """Remove documents of this space for good, with their passages.
+
+        Raises   NotFoundError for one that is not there, HeldError; then nothing was changed.
+        """
+        return self._ingester.forget(*names)
+
+    @property
+    def _ingester(self) -> Ingester:
+        from offprompt.service.ingesting import Ingester  # noqa: PLC0415 - loads NumPy
+
+        return Ingester(self._parts.memories.kit, self.scope, self.actor)
+
     def narrow(self, *, user: str | None = None, agent: str | None = None, session: str | None = None) -> BoundScope:
         """This scope with further ids.
 
         Raises   ScopeError if an id is set to something else already.
         """
-        scope = self.scope.narrow(user=user, agent=agent, session=session)
+        scope = self._scope.narrow(user=user, agent=agent, session=session)
         return BoundScope(self._parts, resolved(self._parts.memories.store, scope), self.actor)
 
     def session(  # noqa: PLR0913 - options that users type by name

@@ -1,0 +1,1 @@
+"""Files of other formats as text that can be parted into passages."""
