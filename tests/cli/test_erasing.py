@@ -6,6 +6,7 @@ import json
 import shlex
 import sqlite3
 import stat
+import zipfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -51,6 +52,24 @@ def test_a_person_is_erased_and_the_check_says_so(filled: RunCli, tmp_path: Path
     assert checked.code == 1
     bad = [one["name"] for one in json.loads(checked.out)["findings"] if one["state"] == "fail"]
     assert bad == ["versions", "bytes"]
+
+
+def test_all_that_is_stored_of_a_person_is_written_to_a_file(filled: RunCli, tmp_path: Path) -> None:
+    filled("write", "pin", "never-value-8812", "--policy", "never", "--user", "alice")
+    done = filled("subject-export", "--user", "alice", "--out", "alice.zip")
+    assert done.code == 0
+    assert "--secrets" in done.out
+    with zipfile.ZipFile(tmp_path / "alice.zip") as zipped:
+        whole = b"".join(map(zipped.read, zipped.namelist())).decode()
+    assert "says alice" in whole
+    assert not any(each in whole for each in ("never-value", "says bob", f"{BODY} of"))
+    told = filled("subject-export", "--user", "alice", "--out", "again.zip", "--secrets", "--json", "--lang", "zh")
+    assert json.loads(told.out)["counts"]["slots"] == 2
+    with zipfile.ZipFile(tmp_path / "again.zip") as zipped:
+        assert f"{BODY} of alice" in zipped.read("versions.jsonl").decode()
+    assert "未包含的秘密" in filled("subject-export", "--user", "alice", "--out", "zh.zip", "--lang", "zh").out
+    assert filled("subject-export", "--user", "alice", "--out", "alice.zip").code == 2
+    assert filled("subject-export", "--agent", "helper", "--out", "b.zip").code == 2
 
 
 def test_without_a_place_for_the_receipt_nothing_is_erased(filled: RunCli, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`offprompt erase`, `verify-erased`, `hold …`: somebody's memory removed for good, proven, or held."""
+"""`offprompt erase`, `verify-erased`, `subject-export`, `hold …`: somebody's memory removed, proven, told, or held."""
 
 from __future__ import annotations
 
@@ -79,6 +79,26 @@ def verify_erased(
     call.put(document, f"{table(heads, rows)}\n{verdict}")
     if not is_gone:
         raise typer.Exit(NOT_ERASED)
+
+
+def subject_export(
+    call: Call,
+    *,
+    out: Annotated[Path, typer.Option(help="The new zip file, such as alice.zip.")],
+    secrets: Annotated[
+        bool, typer.Option("--secrets", help="Values of secrets too; they are left out unless asked.")
+    ] = False,
+) -> None:
+    """Write all that is stored of one user, out of every store, to a zip file of JSON lines with a README."""
+    with _stored(call) as memory:
+        ids = call.scope_of(memory).scope
+        owner_of(ids)
+        done = memory.export_subject(out, user=ids.user, app=ids.app, secrets=secrets)
+    rows = [[place, f"{count:,}"] for place, count in done.counts.items() if count]
+    lines = [table([call.say("place"), call.say("records")], rows), f"{call.say('stored')}: {out}"]
+    if done.withheld:
+        lines.append(f"{call.say('secrets left out (--secrets puts them in)')}: {done.withheld}")
+    call.put({**asdict(done), "file": str(out)}, "\n".join(lines))
 
 
 @command(holds, "add")
@@ -175,4 +195,5 @@ def mount(app: typer.Typer) -> None:
     """Put the commands into the program."""
     command(app, "erase")(erase)
     command(app, "verify-erased")(verify_erased)
+    command(app, "subject-export")(subject_export)
     app.add_typer(holds)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from offprompt.errors import UsageError
 
 CHUNK: Final = 64 * 1024
+TAIL: Final = 1 << 20
 
 
 class NewFile:
@@ -93,3 +94,10 @@ async def async_chunks(path: Path) -> AsyncIterator[bytes]:
     pieces = chunks(path)
     while chunk := await asyncio.to_thread(next, pieces, b""):
         yield chunk
+
+
+def last_line(path: Path) -> Any:
+    """The JSON of a file's last line, of at most TAIL bytes."""
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+        return json.loads(file.read().splitlines()[-1])

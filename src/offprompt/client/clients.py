@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from importlib.metadata import version
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
 from offprompt.client._answers import record_of, records_of
+from offprompt.client._files import last_line
 from offprompt.client._keys import key_of
 from offprompt.client._requests import Asking, Async, Request, Sync, asked, id_headers, path_of
 from offprompt.client._transport import AsyncTransport, Server, Transport, server_url
@@ -17,6 +19,7 @@ from offprompt.errors import ScopeError, UnsupportedError, UsageError
 from offprompt.records import ErasureReceipt, Scope
 from offprompt.records.alias import Joined
 from offprompt.records.holder import Holder
+from offprompt.records.subject import SubjectExport
 
 TIMEOUT_S = 60.0
 NO_SCOPE = "no scope:"
@@ -93,6 +96,19 @@ class ClientCalls:
         """Remove all that is stored of one user, agent or session, for good, from every store: see the library's."""
         headers, _ = self._scoped(user, agent, session, app, shared=False)
         return record_of((yield Request("POST", path_of("v1", "erasures"), headers=headers)), ErasureReceipt)
+
+    @asked
+    def export_subject(
+        self, path: str | os.PathLike[str], *, user: str | None = None, app: str | None = None, secrets: bool = False
+    ) -> Asking[SubjectExport]:
+        """Write all that the server has of one person to a new private file of this machine, JSON Lines.
+
+        The same records as the library's zip file has, one file: each with its place, a manifest as the last line.
+        """
+        headers, _ = self._scoped(user, None, None, app, shared=False)
+        query = {"secrets": secrets or None}
+        yield Request("GET", path_of("v1", "subject-export"), query=query, headers=headers, download=Path(path))
+        return record_of(last_line(Path(path))["manifest"], SubjectExport)
 
     @asked
     def users(self, *, app: str | None = None) -> Asking[list[Holder]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
 from offprompt.records import ErasureReceipt, Hold
-from offprompt.rest.endpoint import Call, Endpoint, Example, Shape
+from offprompt.rest.endpoint import Call, Endpoint, Example, Lines, LinesOf, Shape
 from offprompt.service.erasing import erase_whole
 from offprompt.service.holding import MAX_REASON_CHARS
+from offprompt.service.subject_export import lines, subject_records
 
 TAG: Final = "erasures"
 
@@ -18,6 +19,12 @@ class HoldAdd(Shape, kw_only=True, frozen=True):
     """reason: such as a case's number; who is refused reads it."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=MAX_REASON_CHARS)]
+
+
+class SubjectQuery(Shape, kw_only=True, frozen=True):
+    """secrets: values of `never` slots too; else they are left out."""
+
+    secrets: bool = False
 
 
 class HoldList(Struct):
@@ -33,6 +40,16 @@ def erase(call: Call) -> ErasureReceipt:
     """
     memory, bound = call.memory, call.scope
     return erase_whole(memory.parts, memory.keys, bound.scope, bound.actor)
+
+
+def export_subject(call: Call) -> Lines:
+    """A head; then each record of the one user that the headers name, with its place; a manifest as the last line.
+
+    All that `POST /v1/erasures` would remove, and what names the user; never another person's.
+    """
+    memory, bound, query = call.memory, call.scope, call.query
+    records = subject_records(memory.parts, memory.keys, bound.scope, bound.actor, secrets=query.secrets)
+    return Lines(lines(records, bound.actor))
 
 
 def add(call: Call) -> Hold:
@@ -64,6 +81,18 @@ ENDPOINTS: Final = (
         role="admin",
         answer=ErasureReceipt,
         status=201,
+        example=Example(before=("write_slot",)),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/subject-export",
+        "export_subject",
+        export_subject,
+        "Tell all that is stored of a user.",
+        TAG,
+        role="admin",
+        query=SubjectQuery,
+        answer=LinesOf(dict[str, Any]),
         example=Example(before=("write_slot",)),
     ),
     Endpoint(

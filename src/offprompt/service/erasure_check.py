@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from offprompt.errors import BackendError, UnsupportedError, UsageError
-from offprompt.protocols import Portable, Traceable, apply
-from offprompt.records import ErasureReceipt, Finding, GetMemories, Scope, VectorStamp, WaitingVectors
-from offprompt.records.erasure import cell_of, owner_of
-from offprompt.records.tables import SLOT_TABLES, TABLES, Row
+from offprompt.errors import BackendError, UsageError
+from offprompt.protocols import Traceable, apply
+from offprompt.records import ErasureReceipt, Finding, GetMemories, WaitingVectors
+from offprompt.records.tables import TABLES
 from offprompt.service.encryption import sealer_in
 from offprompt.service.erasing import print_of, seal_of
+from offprompt.service.subject_rows import engine_of, is_of, scanned, vectors_of
 
 if TYPE_CHECKING:
     from offprompt.service.parts import Parts
 
-PAGE: Final = 500
 AGAIN: Final = "erase once more; if it stays, see offprompt doctor"
 
 _BEGUN: Final[Mapping[str, Callable[[Mapping[str, object]], object]]] = {
@@ -99,15 +98,12 @@ class _Seen:
 
 
 def _seen(parts: Parts, name: str, receipt: ErasureReceipt, needles: Sequence[bytes], *, came_back: bool) -> _Seen:
-    engine: object = parts.slots if name in SLOT_TABLES else parts.main
-    if not isinstance(engine, Portable):
-        raise UnsupportedError(f"the rows of {type(engine).__name__} cannot be read, so nothing can be said of them")
     ids, seen, columns = frozenset(receipt.memory_ids), _Seen(), TABLES[name].columns
-    for row in _scanned(engine, name):
+    for row in scanned(engine_of(parts, name), name):
         cells = dict(zip(columns, row, strict=True))
         if cells.get("memory_id") in ids:
             seen.old += 1
-        elif _is_of(cells, receipt.scopes):
+        elif is_of(cells, receipt.scopes):
             is_newer = _is_newer(cells, name, receipt, came_back=came_back)
             seen.newer, seen.old = seen.newer + is_newer, seen.old + (not is_newer)
         seen.texts += any(needle in _bytes(cell) for cell in row for needle in needles)
@@ -121,27 +117,6 @@ def _is_newer(cells: Mapping[str, object], name: str, receipt: ErasureReceipt, *
     begun = _BEGUN.get(name)
     at = begun(cells) if begun is not None else None
     return at > receipt.at if isinstance(at, (int, float)) else came_back
-
-
-def _scanned(engine: Portable, name: str) -> Iterator[Row]:
-    after: Row | None = None
-    while page := engine.scan(name, after=after, limit=PAGE):
-        yield from page
-        after = TABLES[name].key_of(page[-1])
-
-
-def _is_of(cells: Mapping[str, object], scopes: Sequence[Scope]) -> bool:
-    """Whether a row tells of one of the scopes: it lies below, or is the scope's key or alias."""
-    for scope in scopes:
-        if cells.get("app") != scope.app:
-            continue
-        kind, value = owner_of(scope)
-        column, cell, _ = cell_of(scope)
-        if cells.get(column) == cell or (cells.get("kind") == kind and cells.get("id") == value):
-            return True
-        if kind == "user" and value in (cells.get("old"), cells.get("new")):
-            return True
-    return False
 
 
 def _bytes(cell: object) -> bytes:
@@ -176,12 +151,7 @@ def _vectors(parts: Parts, receipt: ErasureReceipt) -> Iterator[Finding]:
     if not parts.memories.has_index or (link := parts.memories.kit.vectors) is None or link.outside is None:
         return
     try:
-        found, cursor = list[VectorStamp](), ""
-        while True:
-            page, cursor = link.outside.scan(after=cursor)
-            found += [entry for entry in page if any(scope.holds(entry.scope) for scope in receipt.scopes)]
-            if not cursor:
-                break
+        found = list(vectors_of(parts, receipt.scopes))
     except BackendError as exc:
         yield Finding("vectors", "fail", f"the index cannot be looked at: {exc}", "check again once it answers")
         return

@@ -6,8 +6,9 @@ import contextlib
 import os
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from offprompt.errors import ScopeError
 from offprompt.records import (
@@ -18,7 +19,9 @@ from offprompt.records import (
     Scope,
 )
 from offprompt.records.alias import Joined
+from offprompt.records.document import Ingest
 from offprompt.records.holder import Holder
+from offprompt.records.subject import SubjectExport
 from offprompt.service.aliasing import join_users, resolved
 from offprompt.service.bound import BoundScope
 from offprompt.service.granting import Grants
@@ -91,6 +94,10 @@ class Offprompt:
         """
         scope = Scope(app or self.parts.settings.app, space=name)
         return self.bound(scope, Actor(actor) if isinstance(actor, str) else actor)
+
+    def ingest(self, path: str | os.PathLike[str], *, space: str, app: str | None = None, **options: Any) -> Ingest:
+        """Make the documents at a path passages of a space: short for `space(…).ingest(…)`."""
+        return self.space(space, app=app).ingest(path, **options)
 
     def bound(self, scope: Scope, actor: Actor = APPLICATION, *, op_key: str | None = None) -> BoundScope:
         """A scope of this memory; see `scope` and `BoundScope`."""
@@ -167,6 +174,28 @@ class Offprompt:
         from offprompt.service.erasure_check import verify  # noqa: PLC0415 - rare
 
         return verify(self.parts, receipt, texts)
+
+    def export_subject(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        user: str | None = None,
+        app: str | None = None,
+        secrets: bool = False,
+        actor: Actor | str = "app",
+    ) -> SubjectExport:
+        """Write all that is stored of one person, out of every engine, to a new private zip file, with a README.
+
+        Holds    what `erase` would remove, and what names the user: see SubjectExport. Never another person's data.
+        secrets  values of `never` slots too; else they are left out, and handles stand in other texts.
+        Cost     reads all that is stored.
+        Raises   ScopeError without a user; UsageError for a file that is there; NotFoundError if nothing is stored.
+        """
+        from offprompt.service.subject_export import export_zip, subject_records  # noqa: PLC0415 - rare
+
+        bound = self.scope(user=user, app=app, actor=actor)
+        records = subject_records(self.parts, self.keys, bound.scope, bound.actor, secrets=secrets)
+        return export_zip(records, Path(path), bound.actor)
 
     def users(self, *, app: str | None = None) -> list[Holder]:
         """The users and agents of an app for whom something is stored, and how much; the shared scope first.

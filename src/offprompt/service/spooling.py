@@ -131,6 +131,11 @@ class Spool:
         """How many writes wait, or were set aside, in a scope's subtree."""
         return sum(scope.holds(one.scope) for path in (self.path, self.aside) for one in _read(path))
 
+    def waiting(self, scope: Scope) -> list[Spooled]:
+        """The writes that wait, or were set aside, in a scope's subtree, opened."""
+        there = [*_read(self.path), *_read(self.aside)]
+        return [self._opened(one) for one in there if scope.holds(one.scope)]
+
     def findings(self) -> list[Finding]:
         """What `doctor` says of the spool; nothing where it is empty."""
         found: list[Finding] = []
