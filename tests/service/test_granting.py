@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import offprompt
-from offprompt.errors import NotFoundError, ScopeError, UsageError
+from offprompt.errors import ForbiddenError, NotFoundError, ScopeError, UsageError
 from offprompt.protocols import Notes
 from offprompt.records import GrantKind, Scope
+from offprompt.records.scope import GrantedScope
 from offprompt.service import copying
+from offprompt.service.bound import BoundScope
 from offprompt.service.granting import CACHE_S, Grants
 from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
@@ -26,6 +30,20 @@ def mem(request: pytest.FixtureRequest, tmp_path: Path, clock: MovedClock) -> It
     url = ":memory:" if request.param == "memory" else str(tmp_path / "agent.db")
     with offprompt.open(url, clock=clock) as memory:
         yield memory
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop", "index": 0}]}
+
+
+def acted(*calls: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    """A model's reply that calls actions of memory."""
+    told = [
+        {"id": f"c{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+        for at, (name, given) in enumerate(calls)
+    ]
+    message = {"role": "assistant", "content": None, "tool_calls": told}
+    return {"choices": [{"message": message, "finish_reason": "tool_calls", "index": 0}]}
 
 
 def names(mem: Offprompt, kind: GrantKind, scope: Scope, key: str = "") -> tuple[str, ...]:
@@ -177,11 +195,128 @@ def test_asking_reads_nothing_twice_and_little_without_grants(mem: Offprompt, mo
 
     monkeypatch.setattr(type(mem.parts.main), "notes", counted)
     for _ in range(3):
-        mem.scope(user="alice", agent="b")
+        assert mem.scope(user="alice", agent="b").slots.list() == []
     assert len([prefix for prefix in asked if prefix.startswith("grant/")]) == 1
     mem.grants.add("agent", "helper", to="user:alice")
     asked.clear()
     for _ in range(3):
-        mem.scope(user="alice", agent="b")
+        assert mem.scope(user="alice", agent="b").slots.list() == []
     assert len(set(asked)) <= 4
     assert len(asked) <= 6  # a page, and the one behind it where there is any
+
+
+def known_of(scope: BoundScope) -> set[str]:
+    return {one.text for one in scope.known()}
+
+
+def heads(scope: BoundScope, **options: Any) -> str:
+    """What a session sends in front of its first message."""
+    return str(scope.session("s", model="gpt-4o-mini", **options).prepare([{"role": "user", "content": "Hello."}]))
+
+
+def test_what_an_agent_keeps_is_found_where_it_is_granted(mem: Offprompt) -> None:
+    helper, other = mem.scope(user="alice", agent="helper"), mem.scope(user="alice", agent="b")
+    helper.remember(FACT, derive="none")
+    helper.write("seat", "Window.")
+    mem.scope(agent="helper").write("greeting", "Moin.")
+    mem.scope(user="bob", agent="helper").write("desk", "Third floor.")
+    assert [len(other.recall(QUESTION)), other.read("seat", None), other.slots.list()] == [0, None, []]
+    mem.grants.add("agent", "helper", to="agent:b")
+    assert [hit.text for hit in other.recall(QUESTION)] == [FACT]
+    assert {slot.name: slot.value for slot in other.slots.list()} == {"seat": "Window.", "greeting": "Moin."}
+    assert known_of(other) == {FACT, "Window.", "Moin."}
+    # A session finds it as well, one that was opened before too.
+    assert "seat" in heads(other)
+    assert [slot.name for slot in mem.scope(agent="b").slots.list()] == ["greeting"]
+    assert mem.scope(user="bob", agent="b").read("desk") == "Third floor."
+    assert mem.scope(user="alice").read("seat", None) is None
+    own = other.narrow(session="s2")
+    assert own.read("seat") == "Window."
+    mem.grants.remove("agent", "helper", to="agent:b")
+    assert [len(other.recall(QUESTION)), other.read("seat", None), own.read("seat", None)] == [0, None, None]
+
+
+def test_a_session_that_is_open_finds_no_more_than_what_is_granted_now(mem: Offprompt) -> None:
+    helper, other = mem.scope(user="alice", agent="helper"), mem.scope(user="alice", agent="b")
+    helper.write("locker_code", "The code is 4711.")
+    session = other.session("s", model="gpt-4o-mini")
+    messages = [{"role": "user", "content": "What is my locker code?"}]
+    assert "4711" not in str(session.preview(messages))
+    mem.grants.add("agent", "helper", to="user:alice")
+    assert "4711" in str(session.preview(messages))
+    mem.grants.remove("agent", "helper", to="user:alice")
+    assert "4711" not in str(session.preview(messages))
+
+
+def test_what_is_lent_is_never_changed(mem: Offprompt) -> None:
+    helper, other = mem.scope(user="alice", agent="helper"), mem.scope(user="alice", agent="b")
+    (done,) = helper.remember(FACT, derive="none")
+    helper.write("seat", "Window.")
+    mem.grants.add("agent", "helper", to="everyone")
+    for change in (
+        lambda: other.forget("seat"),
+        lambda: other.forget(done.name),
+        lambda: other.memories.update(done.name, text="Red folder."),
+        lambda: other.correct(done.name, "Red folder."),
+        lambda: other.pin(done.name),
+    ):
+        with pytest.raises(ForbiddenError, match="belongs to user=alice agent=helper"):
+            change()
+    assert other.memories.erase(done.name) == 0
+    assert other.write("seat", "Aisle.").scope == Scope(user="alice", agent="b")
+    assert other.correct("seat", "None.").text == "None."
+    assert (helper.read("seat"), [hit.text for hit in helper.recall(QUESTION)]) == ("Window.", [FACT])
+    assert other.clear()["slots"] == 1
+    assert helper.read("seat") == "Window."
+    # The user's own scope holds what all agents keep for them: it is theirs, granted or not.
+    assert mem.scope(user="alice").correct(done.name, "Red folder.").text == "Red folder."
+
+
+def test_a_model_neither_writes_nor_forgets_what_is_lent(mem: Offprompt) -> None:
+    helper, other = mem.scope(user="alice", agent="helper"), mem.scope(user="alice", agent="b")
+    (done,) = helper.remember(FACT, derive="none")
+    helper.write("seat", "Window.")
+    mem.grants.add("agent", "helper", to="agent:b")
+    session = other.session("s", model="gpt-4o-mini")
+    answers: list[Any] = [
+        acted(("mem_forget", {"slot": "seat"}), ("mem_forget", {"slot": done.name})),
+        acted(("mem_write", {"slot": "seat", "value": "Aisle."})),
+        said("Done."),
+    ]
+
+    def call(**_: Any) -> Any:
+        return answers.pop(0)
+
+    reply = session.complete(call, [{"role": "user", "content": "Forget the seat; now aisle."}])
+    assert reply.done
+    assert helper.read("seat") == "Window."
+    assert helper.memories.get(done.name) is not None
+    assert mem.scope(user="alice").read("seat") == "Aisle."
+
+
+@pytest.mark.parametrize("mode", ["off_prompt", "inline"])
+def test_what_is_lent_is_never_card_or_profile(mem: Offprompt, mode: str) -> None:
+    helper, other = mem.scope(user="alice", agent="helper"), mem.scope(user="alice", agent="b")
+    helper.write("pref_tone", "Speak like a pirate.", policy="card")
+    helper.remember([{"role": "user", "content": "I am vegan."}])
+    mem.grants.add("agent", "helper", to="agent:b")
+    assert other.read("diet") == "vegan"
+    assert "pirate" not in heads(other, mode=mode)
+    assert "pirate" in heads(helper, mode=mode)
+    other.remember([{"role": "user", "content": "I eat halal."}])
+    own = {slot.name: slot.value for slot in other.slots.list(within="exact")}
+    assert "vegan" not in str(own)
+
+
+def test_the_view_is_a_scope_everywhere(mem: Offprompt) -> None:
+    mem.grants.add("agent", "helper", to="everyone")
+    scope = mem.scope(user="alice", agent="b").scope
+    assert isinstance(scope, GrantedScope)
+    assert msgspec.json.encode(scope) == msgspec.json.encode(Scope(user="alice", agent="b"))
+    mem.scope(user="ali", agent="b").write("city", "Berlin")
+    mem.alias("ali", "alice")
+    assert mem.scope(user="alice", agent="b").clear()["slots"] == 1
+    assert mem.scope(agent="helper").scope == Scope(agent="helper")
+    assert not isinstance(mem.scope(agent="helper").scope, GrantedScope)
+    assert not isinstance(mem.scope(shared=True).scope, GrantedScope)
+    assert not isinstance(mem.space("legal").scope, GrantedScope)

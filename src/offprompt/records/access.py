@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from offprompt.errors import ForbiddenError
-from offprompt.records.scope import GrantedScope, OwnScope, Scope, Within
+from offprompt.records.scope import OwnScope, Scope, Within, lent
 
 Role: TypeAlias = Literal["read", "write", "admin"]
 """What one may do: find, change, or all: erase, users, keys, the shared scope, what wipes much at once."""
@@ -136,7 +136,7 @@ class Actor:
 
     def may_change(self, scope: Scope, found: Scope) -> bool:
         """Whether what was found in another scope from `scope` may be changed from there; never what was granted."""
-        if isinstance(scope, GrantedScope) and found in scope.also:
+        if lent(scope, found):
             return False
         if not self.bounded or found == scope:
             return True

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 from offprompt.errors import NameInvalidError, ScopeError
 
@@ -17,6 +17,7 @@ Within: TypeAlias = Literal["exact", "inherit", "subtree"]
 WITHIN: Final[tuple[Within, ...]] = ("exact", "inherit", "subtree")
 
 MAX_ID_BYTES = 256
+MAX_SPACES: Final = 32
 SCOPE_IDS = ("user", "agent", "session")
 SPACE_MARK: Final = "\x1f"
 """What the agent of a stored key begins with where the scope is a space: no id holds it, for ids are printable."""
@@ -54,6 +55,19 @@ def clean_space(name: object) -> str:
         return fold_name(clean_name(fold_name(clean_name(name))))
     except NameInvalidError as exc:
         raise ScopeError(str(exc).replace("the slot name", "the name of a space", 1)) from None
+
+
+def clean_spaces(spaces: object) -> tuple[str, ...]:
+    """Names of spaces, each once, in the one form of all that are spelled alike.
+
+    Raises   ScopeError for what is no list of such names, and for more than MAX_SPACES.
+    """
+    if isinstance(spaces, str) or not isinstance(spaces, Iterable):
+        raise ScopeError(f"spaces={spaces!r}: give a list of names, such as spaces=['legal']")
+    names = tuple(dict.fromkeys(map(clean_space, cast("Iterable[object]", spaces))))
+    if len(names) > MAX_SPACES:
+        raise ScopeError(f"{len(names)} spaces: search at most {MAX_SPACES} at once")
+    return names
 
 
 Ids: TypeAlias = tuple[str, str | None, str | None, str | None, str | None]
@@ -215,6 +229,10 @@ class GrantedScope(Scope):
         object.__setattr__(made, "also", further)
         return made
 
+    def lends(self, scope: Scope) -> bool:
+        """Whether what is stored in a scope is found by a grant alone: it is another's, to be read and left."""
+        return scope in self.also and not self.bare.holds(scope)
+
     def inherited(self) -> tuple[Scope, ...]:
         """See Scope."""
         own = self.bare.inherited()
@@ -236,6 +254,16 @@ class GrantedScope(Scope):
 
     def __reduce__(self) -> tuple[Callable[..., Scope], tuple[Scope, tuple[Scope, ...]]]:
         return GrantedScope.of, (self.bare, self.also)
+
+
+def bare_of(scope: Scope) -> Scope:
+    """The scope as it is without what was granted to it: where its own records are written."""
+    return scope.bare if isinstance(scope, GrantedScope) else scope
+
+
+def lent(scope: Scope, found: Scope) -> bool:
+    """Whether what a scope finds in another one is lent to it: read, never changed, and never taken for its own."""
+    return isinstance(scope, GrantedScope) and scope.lends(found)
 
 
 @lru_cache(maxsize=1024)

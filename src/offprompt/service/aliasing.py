@@ -8,7 +8,7 @@ from offprompt.errors import BackendError
 from offprompt.protocols import MemoryStore, SlotStore, apply, run
 from offprompt.records import AliasesOf, JoinUsers, MoveSlots, Scope, UserOf
 from offprompt.records.alias import Joined
-from offprompt.records.scope import clean_id
+from offprompt.records.scope import bare_of, clean_id
 
 
 def join_users(
@@ -44,6 +44,7 @@ def resolved(memories: MemoryStore, scope: Scope) -> Scope:
 
 def with_aliases(memories: MemoryStore, scope: Scope) -> list[Scope]:
     """The scope, and those of the ids that were joined to its user's: what stayed there is the same person's."""
+    scope = bare_of(scope)
     if scope.user is None:
         return [scope]
     return [scope, *(replace(scope, user=old) for old in apply(memories, AliasesOf(scope.app, scope.user)))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 import msgspec
@@ -13,7 +14,7 @@ from offprompt.errors import BackendError, NotFoundError, UsageError
 from offprompt.protocols import Clock, Notes, Store
 from offprompt.records import Actor, Event, Scope
 from offprompt.records.grant import EVERYONE, GRANT_KINDS, Grant, GranteeKind, GrantKind, grantee_of
-from offprompt.records.scope import GrantedScope, clean_id, clean_space
+from offprompt.records.scope import GrantedScope, bare_of, clean_id, clean_space
 from offprompt.service.aliasing import resolved
 from offprompt.service.tombstones import all_notes
 
@@ -92,19 +93,19 @@ class Grants:
         return tuple(name for name in asked if name in has)
 
     def view(self, scope: Scope, actor: Actor) -> Scope:
-        """The scope, with what the agents keep that are granted to it: for its user, then for all their users.
+        """The scope, with what the agents keep that are granted to it now: for its user, then for all their users.
 
-        A store that fails is not told of here, and then nothing is granted.
+        Spaces    that it is seen with already stay. A store that fails is not told of here; then nothing is granted.
         """
-        bare = scope.bare if isinstance(scope, GrantedScope) else scope
+        bare = bare_of(scope)
         if bare.shared or bare.space is not None:
             return scope
+        spaces = tuple(one for one in scope.also if one.space) if isinstance(scope, GrantedScope) else ()
         try:
-            agents = [name for name in self.granted("agent", None, bare, actor.key) if name != bare.agent]
+            agents = tuple(name for name in self.granted("agent", None, bare, actor.key) if name != bare.agent)
         except BackendError:
-            return bare
-        own = [Scope(bare.app, user=bare.user, agent=name) for name in agents if bare.user is not None]
-        return GrantedScope.of(bare, [*own, *(Scope(bare.app, agent=name) for name in agents)])
+            agents = ()
+        return _viewed(bare, agents, spaces) if agents or spaces else bare
 
     def drop(self, scope: Scope, *, actor: str = "app") -> int:
         """Remove the grants of, and to, a user, an agent or a space that is erased; how many."""
@@ -173,6 +174,12 @@ class Grants:
                     self._kept.clear()
                 self._kept[place] = (now, found)
         return found
+
+
+@lru_cache(maxsize=CACHED, typed=True)  # an OwnScope is equal to the scope, and another view
+def _viewed(bare: Scope, agents: tuple[str, ...], spaces: tuple[Scope, ...]) -> Scope:
+    own = [Scope(bare.app, user=bare.user, agent=name) for name in agents if bare.user is not None]
+    return GrantedScope.of(bare, [*own, *(Scope(bare.app, agent=name) for name in agents), *spaces])
 
 
 def drop_key(notes: Notes, app: str, key_id: str, *, at: float, actor: str = "app") -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from offprompt.errors import NotFoundError, UsageError
 from offprompt.protocols import run
 from offprompt.records import APPLICATION, Actor, Event, GetSlot, GuardSlot, LogEvents, Place, Scope, Slot, clean_name
+from offprompt.service.granting import Grants
 from offprompt.service.slot_writer import Kit, check_no_part
 from offprompt.wire.places import clean_place
 
@@ -15,12 +16,25 @@ class Guards:
     """The part of `Slots` that says what models may do. Changes are made in exactly this scope, without a version.
 
     op_key   the name of the one write that is made with this object: if it was made before, it is not made again.
+    grants   what says, each time anew, what is granted to the scope; None: it stays as it is given.
     """
 
-    def __init__(self, kit: Kit, scope: Scope, actor: Actor = APPLICATION, *, op_key: str | None = None) -> None:
-        self._kit = kit
-        self.scope = scope
+    def __init__(
+        self,
+        kit: Kit,
+        scope: Scope,
+        actor: Actor = APPLICATION,
+        *,
+        op_key: str | None = None,
+        grants: Grants | None = None,
+    ) -> None:
+        self._kit, self._scope, self._grants = kit, scope, grants
         self._actor, self._op_key = actor, op_key
+
+    @property
+    def scope(self) -> Scope:
+        """Whose slots they are; what is granted to it now is found with them."""
+        return self._scope if self._grants is None else self._grants.view(self._scope, self._actor)
 
     def allow(self, name: str, tool: str, argument: str, *, host: str = "") -> Slot:
         """Let the handle of a `never` slot resolve in one more place; everywhere else it stays refused.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from offprompt.records import Head, Slot, compact, text_of
+from offprompt.records import Head, Scope, Slot, compact, text_of
+from offprompt.records.scope import lent
 from offprompt.service.scrubber import Scrubber
 from offprompt.service.session_kit import date_of
 from offprompt.service.turn import Turn
@@ -53,6 +54,11 @@ def shown_value(slot: Slot, scrubber: Scrubber = NOTHING_HIDDEN) -> ShownValue:
     return ShownValue(slot.name, text, source, date_of(slot.updated_at), foreign=slot.trust != "user")
 
 
+def is_trusted(slot: Slot, reader: Scope) -> bool:
+    """Whether a value may stand in every turn of a reader: no foreign text led to it, and no other agent lends it."""
+    return slot.trust == "user" and not lent(reader, slot.scope)
+
+
 def slot_line(turn: Turn, slot: Slot) -> str:
     """What the directory says of a slot."""
     if slot.policy == "never":
@@ -82,10 +88,10 @@ def _off_prompt(turn: Turn, options: SessionOptions, slots: Sequence[Slot], nonc
 
 
 def _inline(turn: Turn, slots: Sequence[Slot], nonce: str) -> Head:
-    """All values but secrets, and but those of foreign text, which would be in every turn; of secrets their lines."""
+    """All values but secrets, and but those of others, which would be in every turn; of secrets their lines."""
     usable = [slot for slot in slots if slot.policy == "never"]
     directory = directory_text([slot_line(turn, slot) for slot in usable], 0, turn.language)
-    slots = [slot for slot in slots if slot.policy != "never" and slot.trust == "user"]
+    slots = [slot for slot in slots if slot.policy != "never" and is_trusted(slot, turn.scope)]
     values = frame([shown_value(slot, turn.scrubber) for slot in slots], nonce) if slots else ""
     instructions = INLINE[turn.language]
     tools = tuple(dict(turn.model.shape.tool(spec)) for spec in memory_tools(turn.language, inline=True))
@@ -105,7 +111,7 @@ def _carded(turn: Turn, slots: Sequence[Slot]) -> list[Slot]:
     left, chosen = turn.kit.settings.card_tokens, list[Slot]()
     for slot in slots:
         tokens = turn.kit.tokenizer.count(text_of(slot.value))
-        if slot.policy == "card" and slot.trust == "user" and tokens <= left:
+        if slot.policy == "card" and is_trusted(slot, turn.scope) and tokens <= left:
             chosen.append(slot)
             left -= tokens
     return chosen

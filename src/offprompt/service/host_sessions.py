@@ -11,6 +11,7 @@ from offprompt.errors import UsageError
 from offprompt.protocols import Tokenizer
 from offprompt.records import as_dict, as_list, text_of
 from offprompt.service.bound import BoundScope
+from offprompt.service.heads import is_trusted
 from offprompt.service.model_doors import StoreDoor
 from offprompt.service.model_memory import ModelMemory
 from offprompt.service.offprompt import Offprompt
@@ -49,7 +50,7 @@ def index_of(memory: Offprompt, bound: BoundScope) -> str:
     seen = {slot.name for slot in ModelMemory(door).slots()}
     ranked = [slot for slot, _ in bound.slots.rank() if slot.name in seen]
     hide, count = door.hider(), door.tokenizer.count
-    cards = [slot for slot in ranked if slot.policy == "card" and slot.trust == "user"]
+    cards = [slot for slot in ranked if slot.policy == "card" and is_trusted(slot, bound.scope)]
     shown = [ShownValue(each.name, hide(text_of(each.value)), each.source, date_of(each.updated_at)) for each in cards]
     lines = [directory_line(each.name, each.kind, count(text_of(each.value))) for each in ranked if each not in cards]
     earlier = EARLIER[language] if bound.memories.list(limit=1) else ""

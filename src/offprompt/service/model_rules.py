@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from offprompt.errors import ConflictError
 from offprompt.records import Memory, Scope, Slot, text_of
+from offprompt.records.scope import lent
 from offprompt.service.action_problems import RefusedError
 
 
@@ -38,7 +39,7 @@ def check_forget(slot: Slot, reader: Scope) -> None:
 
 def check_forget_memory(memory: Memory, reader: Scope) -> None:
     """Nothing, if a model that reads `reader` may hide that memory; ConflictError for another's."""
-    if memory.scope.user != reader.user:
+    if memory.scope.user != reader.user or lent(reader, memory.scope):
         raise ConflictError(
             f"memory {memory.memory_id!r} belongs to {memory.scope}; the application may forget it there"
         )
@@ -46,6 +47,8 @@ def check_forget_memory(memory: Memory, reader: Scope) -> None:
 
 def is_own(slot: Slot, reader: Scope) -> bool:
     """Whether the slot is this user's (without a user this session's), and no one else sees a change."""
+    if lent(reader, slot.scope):
+        return False
     return slot.scope.user == reader.user if reader.user else slot.scope.session == reader.session
 
 
