@@ -127,6 +127,11 @@ class Settings:
     capture: Literal["all", "user", "off"] = setting(
         "all", "What sessions remember by themselves: `all` turns, those of the `user` only, or none (`off`)."
     )
+    isolation: Literal["user", "agent"] = setting(
+        "user",
+        "Whose is what a model writes in a session with an agent: the `user`'s, found by all their agents, or that "
+        "`agent`'s for that user, found by others where it is granted.",
+    )
     capture_tools: bool = setting(
         default=False, doc="Remember tools' results too, with trust `tool`: as turns only, no fact is read in them."
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from offprompt.records.document import Citation, citation_of
 from offprompt.records.memory import AddOutcome, Memory, MemoryKind
 
 RememberedKind: TypeAlias = MemoryKind | Literal["slot", ""]
@@ -50,6 +51,11 @@ class Hit:
     def text(self) -> str:
         """The memory's text."""
         return self.memory.text
+
+    @property
+    def citation(self) -> Citation | None:
+        """Where it stands, if it is a passage of a document; `str` makes one line of it."""
+        return citation_of(self.memory)
 
 
 @dataclass(frozen=True, slots=True)

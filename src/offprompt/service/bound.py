@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from offprompt.errors import NotFoundError, UsageError
@@ -20,8 +20,10 @@ from offprompt.records import (
     Scope,
 )
 from offprompt.records.document import Document, Ingest, Ingested, IngestStep
+from offprompt.records.scope import clean_spaces
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.records.values import check_unversioned, checked_count, checked_tools
+from offprompt.records.withdrawn import Withdrawn
 from offprompt.service.aliasing import resolved, with_aliases
 from offprompt.service.async_session import AsyncSession
 from offprompt.service.model_calls import SESSIONS
@@ -47,7 +49,8 @@ class BoundScope:
     def __init__(self, parts: Parts, scope: Scope, actor: Actor = APPLICATION, *, op_key: str | None = None) -> None:
         self._parts = parts
         self._scope, self.actor = scope, actor
-        kit = Kit(parts.slots, parts.clock, parts.tokenizer, parts.settings, parts.spool, parts.quotas, parts.holds)
+        own = (parts.slots, parts.clock, parts.tokenizer, parts.settings, parts.spool, parts.quotas, parts.holds)
+        kit = Kit(*own, stones=parts.memories.stones)
         self.slots = Slots(kit, scope, actor, op_key=op_key, grants=parts.grants)
         self.write = self.slots.write
         self.read = self.slots.read
@@ -90,10 +93,13 @@ class BoundScope:
         return name
 
     def known(self, *, limit: int = 100) -> list[Known]:
-        """What is known of whom the scope is of, in words that they can read; by its names `correct`, `pin`."""
+        """What is known of whom the scope is of, in words that they can read; by its names `correct`, `pin`.
+
+        Of a user, without an agent: what each agent keeps for them too, and which one.
+        """
         from offprompt.service.known import known  # noqa: PLC0415 - loaded with its first use
 
-        return known(self.slots, self.memories, limit)
+        return known(self.slots, self.memories, limit, agents=True)
 
     def correct(self, name: str, text: str) -> Known:
         """Put another text in place of what `known` lists under a name.
@@ -113,6 +119,18 @@ class BoundScope:
     def upsert_fact(self, subject: str, attribute: str, value: str, **options: Any) -> Remembered:
         """Store what a business system knows: `attribute` of `subject` is `value`; see `Memories.upsert_fact`."""
         return self.memories.upsert_fact(subject, attribute, value, **options)
+
+    def withdraw(self, consent: str) -> Withdrawn:
+        """Remove for good what rests on a consent, in this scope and all below it, and tell what went.
+
+        Goes     slots with all their versions, memories with theirs and what was derived of them, conversations that
+                 were opened with it. What rests on another consent too stays.
+        Later    nothing is stored under it in this scope any more, imports of older files included.
+        Raises   UsageError for what is no name; HeldError: then nothing was changed.
+        """
+        from offprompt.service.withdrawing import withdraw  # noqa: PLC0415 - rare
+
+        return withdraw(self._parts, self.scope, consent, self.actor)
 
     def ingest(
         self,
@@ -180,6 +198,9 @@ class BoundScope:
         actions: Literal["tools", "text"] = "tools",
         capture: Capture | None = None,
         derive: Derive | None = None,
+        spaces: Iterable[str] = (),
+        purpose: str | None = None,
+        consent: str | None = None,
     ) -> Session:
         """The conversation of that id in this scope, new or gone on with; any process may go on with it.
 
@@ -195,6 +216,10 @@ class BoundScope:
         actions         `tools`: native calls. `text`: JSON in the reply's text, for models without tools.
         capture         which turns become memories by themselves: `all`, the `user`'s words, or none (`off`); None:
                         the setting of that name. derive: `rules` read them for facts and profile, or `none` do.
+        spaces          names of spaces in which `mem_search` and the recall of a turn look besides, as far as they are
+                        granted to this scope. Passages are data of documents: nothing is learned from them.
+        purpose         what the conversation is for: what is stored of it may be used for that, and memories that may
+                        not be are not found in it. consent: what it rests on, see `withdraw`.
         """
         checked_tools(tools)
         if isinstance(session_id, str) and session_id.startswith(SESSIONS):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -211,6 +236,8 @@ class BoundScope:
             actions=actions,
             capture=capture,
             derive=derive,
+            purpose=purpose,
+            consent=consent,
         )
         parts = self._parts
         kit = SessionKit(
@@ -226,6 +253,8 @@ class BoundScope:
             parts.coordinator if parts.slots is not parts.main else None,
             self.actor,
             parts.quotas,
+            clean_spaces(spaces),
+            options.basis,
         )
         return Session(kit, scope, options)
 

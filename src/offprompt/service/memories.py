@@ -37,7 +37,9 @@ from offprompt.records import (
     UpdateMemory,
     Within,
 )
+from offprompt.records.basis import basis
 from offprompt.records.imported import Imported, Reindexed
+from offprompt.records.scope import clean_spaces
 from offprompt.records.values import (
     checked_choice,
     checked_choices,
@@ -53,6 +55,7 @@ from offprompt.service.extract_background import extract_model
 from offprompt.service.importing import import_file
 from offprompt.service.memory_family import mend_profile, with_derived
 from offprompt.service.memory_kit import MemoryKit
+from offprompt.service.memory_purposes import usable
 from offprompt.service.memory_recall import MAX_TOP_K, Asked, Recaller, question_of
 from offprompt.service.memory_updates import update_memory
 from offprompt.service.memory_values import checked_marks, checked_said
@@ -60,6 +63,7 @@ from offprompt.service.reindexing import reindex
 from offprompt.service.remembering import Rememberer
 from offprompt.service.reranking import reranked, reranker_of
 from offprompt.service.sealing import erase_sealed, mend_sealed
+from offprompt.service.space_recall import granted_spaces, recalled_in
 from offprompt.wire.options import Derive
 
 PAGE: Final = 100
@@ -78,7 +82,7 @@ class Memories:
         self.scope = scope.without_session()
         self._session = scope.session or ""
 
-    def remember(
+    def remember(  # noqa: PLR0913 - options that users type by name
         self,
         what: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
         *,
@@ -90,6 +94,8 @@ class Memories:
         pinned: bool = False,
         idempotency_key: str | None = None,
         derive: Derive = "rules",
+        purpose: str | None = None,
+        consent: str | None = None,
     ) -> list[Remembered]:
         """Store texts or turns; what became of each, followed by what rules derived from it.
 
@@ -101,6 +107,8 @@ class Memories:
         idempotency_key  the call's own name: once more with it changes nothing.
         derive      `rules`: names, places, wishes, likes, plans and so on become facts and profile slots, no model.
                     `model`: besides, the language model that is set for it reads users' messages later.
+        purpose     what it may be used for, see `recall`. consent: what it rests on, see `withdraw`. What is derived of
+                    it has both, and it is no duplicate of what has others.
         Redacted    before it is stored, metadata, tags and names too: the kinds that are set; `why` says so.
         Raises      UsageError, LimitError, ConflictError; UnsupportedError if no model is set. Nothing is stored then.
         """
@@ -109,7 +117,7 @@ class Memories:
             extract_model(self._kit.models)
         marks = checked_marks(metadata, tags, importance, event_at, expires_at, pinned=pinned)
         clean = self._kit.clean
-        tags = tuple(map(clean, marks.tags))
+        tags = (*map(clean, marks.tags), *basis(purpose, consent))
         marks = replace(marks, metadata=clean(marks.metadata), tags=tags, actor=self._actor.name)
         said, refused = checked_said(what, self._session, idempotency_key, tools=self._kit.settings.capture_tools)
         said = [replace(one, speaker=clean(one.speaker), derives=one.derives and derive != "none") for one in said]
@@ -151,6 +159,8 @@ class Memories:
         rerank: bool | Reranker | None = None,
         weights: Mapping[str, float] | None = None,
         explain: bool = False,
+        spaces: Iterable[str] = (),
+        purposes: Iterable[str] | None = None,
     ) -> Recalled:
         """The memories that answer a question, best first; nothing where none lies above the floor.
 
@@ -165,6 +175,9 @@ class Memories:
         rerank   by the model of `[models.rerank]` (True), not (False), by a `Reranker`, or None: as the setting says.
                  It reads the best `rerank_top` hits; a score is then its own, from 0 to 1. Its tokens are counted.
         explain  each hit's score by part.
+        spaces   names of spaces to look in besides, where they are granted to this scope; `Hit.citation` says where a
+                 passage stands. Of others nothing is found, and `degraded` says so.
+        purposes what the answer is for: memories found are for one of these, or name no purpose. None: any are found.
         Cost     the query's vector, then O(memories of the scope). Uses are counted, and stored later.
         Raises   UsageError; UnsupportedError for `rerank` where no model is set.
         """
@@ -174,7 +187,7 @@ class Memories:
             query=query,
             top_k=top_k,
             within=within,
-            filters=filters,
+            filters=filters if purposes is None else usable(purposes, filters),
             since=moment("since", since),
             until=moment("until", until),
             as_of=moment("as_of", as_of),
@@ -182,7 +195,7 @@ class Memories:
             floor=floor,
             weights=weights,
         )
-        found = self._found(asked) if reranker is None else self._reranked(asked, reranker)
+        found = self._found(asked, spaces) if reranker is None else self._reranked(asked, reranker, spaces)
         self._kit.uses.add(*(hit.memory for hit in found))
         return found if explain else replace(found, hits=tuple(replace(hit, parts={}) for hit in found))
 
@@ -370,14 +383,19 @@ class Memories:
                 counts[memory.session] = counts.get(memory.session, 0) + 1
         return counts
 
-    def _found(self, asked: Asked) -> Recalled:
-        return Recaller(self._kit, self.scope).recall(asked)
+    def _found(self, asked: Asked, spaces: Iterable[str]) -> Recalled:
+        names = clean_spaces(spaces)
+        if not names:
+            return Recaller(self._kit, self.scope).recall(asked)
+        granted, lacking = granted_spaces(self._kit, self.scope, self._actor, names)
+        found = recalled_in(self._kit, self.scope, granted, asked)
+        return replace(found, degraded="; ".join(one for one in (found.degraded, lacking) if one))
 
-    def _reranked(self, asked: Asked, reranker: Reranker) -> Recalled:
+    def _reranked(self, asked: Asked, reranker: Reranker, spaces: Iterable[str]) -> Recalled:
         settings = self._kit.settings
         top_k = settings.recall_top if asked.top_k is None else asked.top_k
         checked_count("top_k", top_k)
-        found = self._found(replace(asked, top_k=max(top_k, min(settings.rerank_top, MAX_TOP_K))))
+        found = self._found(replace(asked, top_k=max(top_k, min(settings.rerank_top, MAX_TOP_K))), spaces)
         return reranked(self._kit, self.scope, question_of(asked.query), found, reranker, top_k)
 
     def _sees(self, scope: Scope) -> bool:

@@ -78,14 +78,14 @@ class Recaller:
     def __init__(self, kit: MemoryKit, scope: Scope) -> None:
         self._kit, self.scope = kit, scope
 
-    def recall(self, asked: Asked) -> Recalled:
+    def recall(self, asked: Asked, made: tuple[Query, str] | None = None) -> Recalled:
         """The answer, each hit with its parts.
 
+        made     what `query` gave for the same question.
         Raises   UsageError for what cannot be asked.
         """
         checked_choice("within", asked.within, WITHIN)
-        text = question_of(asked.query)
-        query, degraded = self._query(text, asked)
+        query, degraded = self.query(asked) if made is None else made
         fits = asked.filters if callable(asked.filters) else None
         if fits is None and asked.filters is not None:
             fits = compile_filter(asked.filters)
@@ -113,8 +113,12 @@ class Recaller:
                 kit.index.let_go(self.scope, asked.within)
             return _answer(kept, close.query, degraded or close.degraded or lacking(close, kept))
 
-    def _query(self, text: str, asked: Asked) -> tuple[Query, str]:
-        """What the index is asked, and why it is asked by words alone."""
+    def query(self, asked: Asked) -> tuple[Query, str]:
+        """What the index is asked, and why it is asked by words alone; empty: it is not.
+
+        Raises   UsageError for what cannot be asked.
+        """
+        text = question_of(asked.query)
         settings, embedder = self._kit.settings, self._kit.embedder
         top_k = _given(asked.top_k, settings.recall_top)
         checked_count("top_k", top_k)

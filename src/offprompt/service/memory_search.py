@@ -10,6 +10,7 @@ from typing import Final
 from offprompt.protocols import apply
 from offprompt.recall.text import TextIndex, snippet
 from offprompt.records import JournalEntry, ListMemories, MemoryQuery, text_of
+from offprompt.records.basis import plain_tags
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.heads import slot_line
 from offprompt.service.leak_guard import stored_text
@@ -45,8 +46,9 @@ class MemorySearch:
         for slot in self.turn.slots.list():
             if slot.policy != "never" or slot.allow:
                 value = "" if slot.policy == "never" else text_of(slot.value)
+                tags = plain_tags(slot.tags)
                 for at, piece in enumerate(passages(value)):
-                    index.add((slot.name, at), " ".join([slot.name, slot.name.replace("_", " "), *slot.tags, piece]))
+                    index.add((slot.name, at), " ".join([slot.name, slot.name.replace("_", " "), *tags, piece]))
                 line = slot_line(self.turn, slot)
                 lines[slot.name] = unverified(line, self.turn.language) if slot.trust == "tool" else line
         texts = {f"@{entry.key[:ID_CHARS]}": (entry.kind, entry.text) for entry in self.departed if entry.text}
@@ -75,16 +77,19 @@ class MemorySearch:
     def _memories(self, query: str) -> list[tuple[str, str]]:
         """Ids and lines of memories; those of this session are its messages."""
         turn = self.turn
-        if not has_memories(turn):
+        if not turn.kit.spaces and not has_memories(turn):
             return []
         lines: list[tuple[str, str]] = []
-        for hit in turn.kit.memories.of(turn.scope, turn.kit.actor).recall(query):
+        for hit in turn.kit.memories.of(turn.scope, turn.kit.actor).recall(
+            query, spaces=turn.kit.spaces, purposes=turn.kit.purposes
+        ):
             memory = hit.memory
             if memory.session and memory.session == turn.scope.session:
                 continue
             label = f"{memory.role or memory.source}, {date_of(memory.happened_at)}:"
             found = snippet(stored_text(turn, memory.text), query, max_tokens=SNIPPET_TOKENS)
             label = FOREIGN_LABELS[0] if memory.trust == "tool" else label
+            label = f"{FOREIGN_LABELS[1]} [{hit.citation}]" if hit.citation is not None else label
             lines.append((memory.memory_id, f"{memory.memory_id} {label} {' '.join(found.split())}"))
         return lines
 

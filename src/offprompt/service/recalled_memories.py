@@ -28,6 +28,7 @@ FLOOR: Final = 0.4
 ASKED: Final = "asked"
 """The part of a hit's score that says: it is asked for by what it is about."""
 
+MAX_PASSAGES: Final = 3
 NEAR_BEST: Final = 0.6
 """Memories with less than this part of the best one's evidence stay away."""
 
@@ -51,14 +52,13 @@ class MemoryRecaller:
         """
         asks = question.back or question.wishes or asks_of_oneself(text)
         wants_all = asks_what_is_known(text)
-        if not wants_all and (not asks or not (question.own or (question.terms and question.back))):
-            return []
+        tells = bool(question.own or (question.terms and question.back))
         try:
             if wants_all:
                 return self._all_known()
-            if not has_memories(self.turn):
-                return []
-            found = self._found(text, before, held)
+            found = self._found(text, before, held) if asks and tells and has_memories(self.turn) else []
+            if self.turn.kit.spaces and question.own and (asks or is_question(text)):
+                found += self._passages(text)
         except OffpromptError as exc:
             log.warning("nothing was recalled in session %r: %s", self.turn.scope.session, exc)
             self.turn.warnings.append(f"memories were not searched for this turn: {exc}")
@@ -73,6 +73,8 @@ class MemoryRecaller:
         seen = {*turn.in_view, *(each.name for each in turn.shown)}
         memories = turn.kit.memories.of(scope)
         found = [one for one in known(Slots(turn.kit.slot_kit, scope), memories) if one.text and one.name not in seen]
+        if (purposes := turn.kit.purposes) is not None:
+            found = [one for one in found if not one.purpose or not purposes.isdisjoint(one.purpose.split(","))]
         return [(self._line(one), None) for one in found]
 
     def _line(self, one: Known) -> Hit:
@@ -82,11 +84,13 @@ class MemoryRecaller:
         return Hit(one.name, part, source, date_of(one.at), 1.0, one.trust == "tool")
 
     def _found(self, text: str, before: str, held: Set[str]) -> list[MemoryHit]:
+        from offprompt.service.memory_purposes import usable  # noqa: PLC0415
         from offprompt.service.memory_recall import Asked, Recaller  # noqa: PLC0415 - loads NumPy
 
         asked = f"{before}\n{text}" if before and telling_words(text) < FEW_WORDS else text
         recaller = Recaller(self.turn.kit.memories.kit, self.turn.scope.without_session())
-        recalled = recaller.recall(Asked(asked, floor=FLOOR))
+        purposes = self.turn.kit.purposes
+        recalled = recaller.recall(Asked(asked, filters=None if purposes is None else usable(purposes), floor=FLOOR))
         if recalled.degraded:
             self.turn.warnings.append(f"recall is degraded: {recalled.degraded}")
         fresh = [one for one in recalled if _tells(one.memory, held)]
@@ -96,11 +100,26 @@ class MemoryRecaller:
         best = max((one.parts["evidence"] for one in fresh if ASKED not in one.parts), default=0.0)
         return _without_facts([one for one in fresh if ASKED in one.parts or one.parts["evidence"] >= NEAR_BEST * best])
 
+    def _passages(self, text: str) -> list[MemoryHit]:
+        """What documents of the session's spaces say about a question."""
+        from offprompt.service.memory_recall import Asked  # noqa: PLC0415 - loads NumPy
+        from offprompt.service.space_recall import granted_spaces, passages_in  # noqa: PLC0415
+
+        kit, scope = self.turn.kit.memories.kit, self.turn.scope.without_session()
+        granted, lacking = granted_spaces(kit, scope, self.turn.kit.actor, self.turn.kit.spaces)
+        recalled = passages_in(kit, granted, Asked(text, top_k=MAX_PASSAGES, kinds=("passage",), floor=FLOOR))
+        for why in (recalled.degraded, lacking):
+            if why:
+                self.turn.warnings.append(f"recall is degraded: {why}")
+        best = max((one.parts["evidence"] for one in recalled), default=0.0)
+        return [one for one in recalled if one.parts["evidence"] >= NEAR_BEST * best]
+
     def _hit(self, found: MemoryHit, question: Question) -> Hit:
         memory, turn = found.memory, self.turn
         text = turn.scrubber.hide(turn.without_forgotten(memory.text))
         part = snippet(text, words_with(text, set(question.terms)), max_tokens=LINE_TOKENS)
         source = memory_source(memory.role or memory.source, turn.language)
+        source = source if found.citation is None else str(found.citation)
         foreign = memory.trust == "tool"
         return Hit(memory.memory_id, part, source, date_of(memory.happened_at), found.score, foreign)
 

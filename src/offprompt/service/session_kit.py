@@ -10,6 +10,7 @@ from offprompt.config import Settings
 from offprompt.errors import UnsupportedError
 from offprompt.protocols import Clock, Coordinator, SessionStore, SlotStore, Tokenizer
 from offprompt.records import APPLICATION, Actor
+from offprompt.records.basis import purposes_of
 from offprompt.service.leak_watch import LeakWatches
 from offprompt.service.memory_access import MemoryAccess
 from offprompt.service.quotas import Quotas
@@ -25,7 +26,8 @@ class SessionKit:
     """What sessions share.
 
     coordinator  None: only the store's revisions keep processes apart. actor: on whose behalf a session acts.
-    quotas       what an app may store; None: anything.
+    basis        tags of what is stored of the session: its purpose and its consent.
+    quotas       what an app may store; None: anything. spaces: where it looks for passages besides, if it may.
     """
 
     slots: SlotStore
@@ -39,11 +41,19 @@ class SessionKit:
     coordinator: Coordinator | None = None
     actor: Actor = APPLICATION
     quotas: Quotas | None = None
+    spaces: tuple[str, ...] = ()
+    basis: tuple[str, ...] = ()
 
     @property
     def slot_kit(self) -> Kit:
         """The part of it that slots need."""
-        return Kit(self.slots, self.clock, self.tokenizer, self.settings, quotas=self.quotas)
+        own = (self.slots, self.clock, self.tokenizer, self.settings)
+        return Kit(*own, quotas=self.quotas, stones=self.memories.stones, purposes=self.purposes)
+
+    @property
+    def purposes(self) -> frozenset[str] | None:
+        """What the session is for: what may not be used for it is not found. None: for anything."""
+        return frozenset(purposes_of(self.basis)) or None
 
     def sheet(self, model: str) -> PriceSheet | None:
         """The model's price sheet, or None if none is known."""
