@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
+from langchain_core.messages import HumanMessage
+from llama_index.core.base.llms.types import ChatMessage
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.test import TestModel
 
 import offprompt
 from offprompt.integrations import anthropic_memory, llama_index, openai_agents, pydantic_ai
@@ -75,6 +78,61 @@ def test_what_is_no_opened_memory_is_refused_where_the_adapter_is_made(adapter: 
     with pytest.raises(offprompt.UsageError, match=words) as raised:
         ALL[adapter](value)
     assert str(raised.value).startswith(f"{adapter.partition(' ')[0]}(memory=")
+
+
+WORDS: Final[dict[str, Callable[[Any, str], Any]]] = {
+    "OffpromptMiddleware": lambda memory, word: OffpromptMiddleware(memory, capture=word),
+    "OffpromptChatMessageHistory": lambda memory, word: OffpromptChatMessageHistory(
+        memory, "s1", user="alice", capture=cast("Any", word)
+    ),
+    "OffpromptSession": lambda memory, word: openai_agents.OffpromptSession(
+        "s1", memory, user="alice", capture=cast("Any", word)
+    ),
+    "memory_tools": lambda memory, word: openai_agents.memory_tools(memory, user="alice", trust=cast("Any", word)),
+    "OffpromptMemory": lambda memory, word: pydantic_ai.OffpromptMemory(memory, capture=cast("Any", word)),
+    "OffpromptMemory's tools": lambda memory, word: pydantic_ai.OffpromptMemory(memory, trust=cast("Any", word)),
+    "memory_toolset": lambda memory, word: pydantic_ai.memory_toolset(memory, trust=cast("Any", word)),
+    "OffpromptMemory of LlamaIndex": lambda memory, word: llama_index.OffpromptMemory(
+        "s1", memory, user="alice", capture=cast("Any", word)
+    ),
+    "OffpromptMemoryTool": lambda memory, word: anthropic_memory.OffpromptMemoryTool(
+        memory, user="alice", trust=cast("Any", word)
+    ),
+}
+
+
+@pytest.mark.parametrize("adapter", WORDS)
+def test_an_option_has_one_of_its_values_or_the_adapter_is_not_made(adapter: str) -> None:
+    """A trust of another name would be the user's own."""
+    with offprompt.open(":memory:") as memory, pytest.raises(offprompt.UsageError, match="='untrusted': it is one of"):
+        WORDS[adapter](memory, "untrusted")
+
+
+def test_a_conversation_without_an_id_is_refused() -> None:
+    with offprompt.open(":memory:") as memory:
+        makes: list[Make] = [
+            lambda one: OffpromptChatMessageHistory(memory, one, user="alice"),
+            lambda one: openai_agents.OffpromptSession(one, memory, user="alice"),
+            lambda one: llama_index.OffpromptMemory(one, memory, user="alice"),
+        ]
+        for make in makes:
+            for session_id in ("", None, 7):
+                with pytest.raises(offprompt.ScopeError, match="session"):
+                    make(session_id)
+
+
+def test_nothing_is_remembered_where_the_setting_says_so() -> None:
+    with offprompt.open(":memory:", capture="off") as memory:
+        OffpromptChatMessageHistory(memory, "s1", user="alice").add_messages([HumanMessage("I live in Ulm.")])
+        session = openai_agents.OffpromptSession("s2", memory, user="alice")
+        asyncio.run(session.add_items([{"role": "user", "content": "I live in Ulm."}]))
+        llama_index.OffpromptMemory("s3", memory, user="alice").put(ChatMessage(role="user", content="I live in Ulm."))
+        agent = Agent(TestModel(call_tools=[]), capabilities=[pydantic_ai.OffpromptMemory(memory, user="alice")])
+        asyncio.run(agent.run("I live in Ulm."))
+        assert len(memory.scope(user="alice").memories.list()) == 0
+        kept = OffpromptChatMessageHistory(memory, "s4", user="alice", capture="user")
+        kept.add_messages([HumanMessage("I live in Ulm.")])
+        assert memory.scope(user="alice").memories.list()
 
 
 @pytest.mark.parametrize("given", [name for name in WRONG if "scope" not in name])

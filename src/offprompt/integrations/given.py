@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, get_args
 
 from offprompt.bootstrap.server_door import ServerDoor
 from offprompt.client.clients import AsyncClient, Client
 from offprompt.client.scopes import BoundScope as ServerScope
-from offprompt.errors import UnsupportedError, UsageError
+from offprompt.errors import ScopeError, UnsupportedError, UsageError
 from offprompt.records import Trust
 from offprompt.service.bound import BoundScope
 from offprompt.service.model_doors import Door, StoreDoor
 from offprompt.service.offprompt import Offprompt
+from offprompt.service.transcripts import Transcript
+from offprompt.wire.options import CAPTURES, Capture
 
+TRUSTS: Final = get_args(Trust)
 SHOWN_CHARS: Final = 80
 """Of a value that is none."""
 
@@ -60,12 +64,34 @@ def checked_scope(scope: object, taker: str) -> BoundScope | ServerScope:
 
 
 def door_of(memory: Offprompt | Client, bound: Any, *, trust: Trust, via: str) -> Door:
-    """How a model's tools reach a scope of that memory. via: what events call the model; a server calls it its own."""
-    return (
-        ServerDoor(bound, trust=trust)
-        if isinstance(memory, Client)
-        else StoreDoor(memory.parts, bound, trust=trust, via=via)
-    )
+    """How a model's tools reach a scope of that memory. via: what events call the model; a server calls it its own.
+
+    Raises   UsageError for another `trust`: it would be taken for the user's own.
+    """
+    check_choice("trust", trust, TRUSTS)
+    if isinstance(memory, Client):
+        return ServerDoor(bound, trust=trust)
+    return StoreDoor(memory.parts, bound, trust=trust, via=via)
+
+
+def transcript_of(memory: Offprompt, bound: BoundScope, session_id: str, capture: Capture | None) -> Transcript:
+    """A conversation of a scope in a memory that was opened here. capture: None: as the setting says.
+
+    Raises   UsageError for another `capture`; ScopeError for what is no id.
+    """
+    check_choice("capture", capture, CAPTURES)
+    if session_id is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise ScopeError("session_id=None names no conversation; give each its own id, such as 'chat-17'")
+    return Transcript(memory, bound, session_id, capture=capture or memory.parts.settings.capture)
+
+
+def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    """Nothing, if a value is one of those.
+
+    Raises   UsageError naming them.
+    """
+    if value not in choices:
+        raise UsageError(f"{name}={_shown(value)}: it is one of {', '.join(map(str, choices))}")
 
 
 def _shown(value: object) -> str:

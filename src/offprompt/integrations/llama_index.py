@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from offprompt.errors import UnsupportedError, UsageError
-from offprompt.integrations.given import opened
+from offprompt.integrations.given import opened, transcript_of
 from offprompt.records import Memory
 from offprompt.service.bound import BoundScope
 from offprompt.service.offprompt import Offprompt
 from offprompt.service.reminding import reminder
 from offprompt.service.transcripts import Item, Kind, Transcript
+from offprompt.wire.options import Capture
 
 try:
     from llama_index.core.base.llms.types import ChatMessage, TextBlock
@@ -28,7 +29,8 @@ class OffpromptMemory(BaseMemory):
     """A conversation for `agent.run(text, memory=…)` and chat engines, kept in the store: any process goes on with it.
 
     session_id      the conversation's id. memory: an opened memory. user, agent: whose; None: the memory's default.
-    capture         what user and model say becomes memories of the user: `all`, `user`, `off`.
+    capture         what user and model say becomes memories of the user: `all`, `user`, `off`; None: as the setting
+                    `capture` says.
     history_tokens  of the newest whole turns that `get` gives, by the memory's tokenizer; None: all. The rest stays
                     stored.
     recall          while the newest message is the user's, what it asks for of slots and memories stands in a block of
@@ -51,15 +53,14 @@ class OffpromptMemory(BaseMemory):
         *,
         user: str | None = None,
         agent: str | None = None,
-        capture: Literal["all", "user", "off"] = "all",
+        capture: Capture | None = None,
         history_tokens: int | None = None,
         recall: bool = True,
     ) -> None:
-        memory = opened(memory, "OffpromptMemory")
+        bound = opened(memory, "OffpromptMemory").scope(user=user, agent=agent)
+        transcript = transcript_of(memory, bound, session_id, capture)
         super().__init__(session_id=session_id, history_tokens=history_tokens, recall=recall)  # pyright: ignore[reportCallIssue] - the fields
-        self._memory, self._bound = memory, memory.scope(user=user, agent=agent)
-        self._transcript = Transcript(memory, self._bound, session_id, capture=capture)
-        self._is_shown = False
+        self._memory, self._bound, self._transcript, self._is_shown = memory, bound, transcript, False
 
     @classmethod
     def class_name(cls) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from offprompt.client.clients import Client
 from offprompt.errors import UnsupportedError
-from offprompt.integrations.given import door_of, opened, reached
+from offprompt.integrations.given import door_of, opened, reached, transcript_of
 from offprompt.records import Trust, as_dict, as_list
 from offprompt.service.model_answers import Answer
 from offprompt.service.model_tools import TOOLS, toolbox
 from offprompt.service.offprompt import Offprompt
-from offprompt.service.transcripts import Item, Kind, Transcript
+from offprompt.service.transcripts import Item, Kind
+from offprompt.wire.options import Capture
 
 try:
     from agents import FunctionTool
@@ -27,8 +28,8 @@ class OffpromptSession(SessionABC):
     """A conversation for `Runner.run(agent, text, session=…)`, kept in the store: any process goes on with it.
 
     session_id  the conversation's id. memory: an opened memory. user, agent: whose; None: the memory's default.
-    capture     what user and model say becomes memories of the user too: `all`, `user`, `off`. Behind the gateway,
-                which remembers by itself, `off`.
+    capture     what user and model say becomes memories of the user too: `all`, `user`, `off`; None: as the setting
+                `capture` says. Behind the gateway, which remembers by itself, `off`.
     settings    the SDK's: how many items a run reads.
     See         Transcript for what is redacted, how long it lives, and what it raises. The store is asked in a thread.
     """
@@ -40,13 +41,13 @@ class OffpromptSession(SessionABC):
         *,
         user: str | None = None,
         agent: str | None = None,
-        capture: Literal["all", "user", "off"] = "all",
+        capture: Capture | None = None,
         settings: SessionSettings | None = None,
     ) -> None:
-        memory = opened(memory, "OffpromptSession")
         self.session_id = session_id
         self.session_settings = settings or SessionSettings()
-        self._transcript = Transcript(memory, memory.scope(user=user, agent=agent), session_id, capture=capture)
+        bound = opened(memory, "OffpromptSession").scope(user=user, agent=agent)
+        self._transcript = transcript_of(memory, bound, session_id, capture)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """The items, oldest first; the newest `limit` of them, None: as the settings say."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from offprompt.client.clients import Client
 from offprompt.errors import UnsupportedError
-from offprompt.integrations.given import door_of, opened, reached
+from offprompt.integrations.given import TRUSTS, check_choice, door_of, opened, reached, transcript_of
 from offprompt.records import Trust
 from offprompt.service.model_tools import TOOLS, toolbox
 from offprompt.service.model_words import INSTRUCTIONS
 from offprompt.service.offprompt import Offprompt
 from offprompt.service.transcripts import Item, Transcript
 from offprompt.wire.head import Language, language_of
+from offprompt.wire.options import CAPTURES, Capture
 from offprompt.wire.stubs import stub_text
 
 try:
@@ -29,7 +30,6 @@ except ImportError as exc:
 Id: TypeAlias = str | Callable[[RunContext[Any]], str] | None
 """An id, or what tells it from a run's context, such as `lambda ctx: ctx.deps.user`."""
 
-Capture: TypeAlias = Literal["all", "user", "off"]
 Processor: TypeAlias = Callable[[RunContext[Any], list[ModelMessage]], list[ModelMessage]]
 
 RESULT_TOKENS: Final = 500
@@ -52,12 +52,12 @@ class _Whose:
         user, agent = (each(ctx) if callable(each) else each for each in (self.user, self.agent))
         return self.memory.scope(user=user, agent=agent)
 
-    def transcript(self, ctx: RunContext[Any], capture: Capture = "off") -> Transcript | None:
+    def transcript(self, ctx: RunContext[Any], capture: Capture | None = None) -> Transcript | None:
         """The conversation, None where a server keeps the memory."""
         if isinstance(self.memory, Client):
             return None
         session_id = ctx.conversation_id or ctx.run_id or "pydantic-ai"
-        return Transcript(self.memory, self.bound(ctx), session_id, capture=capture)
+        return transcript_of(self.memory, self.bound(ctx), session_id, capture)
 
 
 def memory_toolset(
@@ -70,6 +70,7 @@ def memory_toolset(
     Raises   UsageError for what is no opened memory; in a run ScopeError without a user or an agent.
     """
     whose = _Whose(reached(memory, "memory_toolset"), user, agent)
+    check_choice("trust", trust, TRUSTS)
 
     def calling(name: str) -> Callable[..., Any]:
         async def call(ctx: RunContext[Any], **arguments: Any) -> str:
@@ -125,7 +126,8 @@ class OffpromptMemory(AbstractCapability[Any]):
              whole, so that a turn breaks the prefix once where there was something to take away. What is gone is gone
              from `result.all_messages()` too, and the messages that were given stay as they are.
              result_tokens: from how many on, by the memory's tokenizer; 0: results stay.
-    capture  what user and model say is remembered when a run is over: `all`, `user`, `off`.
+    capture  what user and model say is remembered when a run is over: `all`, `user`, `off`; None: as the setting
+             `capture` says.
     Raises   UsageError for what is no opened memory; UnsupportedError for one of a server. What the memory raises in
              stubs and capture ends the run; in a tool it is told to the model.
     """
@@ -138,12 +140,13 @@ class OffpromptMemory(AbstractCapability[Any]):
         agent: Id = None,
         trust: Trust = "user",
         result_tokens: int = RESULT_TOKENS,
-        capture: Capture = "all",
+        capture: Capture | None = None,
     ) -> None:
         memory = opened(memory, "OffpromptMemory")
         self._language: Language = memory.parts.settings.language or "en"
         self._whose = _Whose(memory, user, agent)
-        self._capture: Capture = capture
+        check_choice("capture", capture, CAPTURES)
+        self._capture: Capture = capture or memory.parts.settings.capture
         self._toolset = memory_toolset(memory, user=user, agent=agent, trust=trust)
         self._processor = (
             history_processor(memory, user=user, agent=agent, result_tokens=result_tokens) if result_tokens else None

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final
 
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, messages_from_dict
 
 from offprompt.errors import UsageError
-from offprompt.integrations.given import opened
+from offprompt.integrations.given import opened, transcript_of
 from offprompt.service.agent_stream import in_thread
 from offprompt.service.offprompt import Offprompt
-from offprompt.service.transcripts import Item, Kind, Transcript
+from offprompt.service.transcripts import Item, Kind
+from offprompt.wire.options import Capture
 
 KINDS: Final[dict[str, Kind]] = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "tool": "tool"}
 
@@ -21,7 +22,8 @@ class OffpromptChatMessageHistory(BaseChatMessageHistory):
     """The history of a session, for `RunnableWithMessageHistory` and chains of one's own.
 
     memory      an opened memory, not one of a server. session_id: the conversation. user, agent: whose it is.
-    capture     what user and model say becomes memories of the user's scope too: `all`, `user` or `off`.
+    capture     what user and model say becomes memories of the user's scope too: `all`, `user`, `off`; None: as the
+                setting `capture` says.
     Prompt      all of it goes into the prompt, as LangChain's histories do; `OffpromptMiddleware` keeps values off it.
     Redacted    card numbers and keys come back as marks; see docs/turn.md.
     Cost        each call reads the conversation once.
@@ -34,10 +36,10 @@ class OffpromptChatMessageHistory(BaseChatMessageHistory):
         *,
         user: str | None = None,
         agent: str | None = None,
-        capture: Literal["all", "user", "off"] = "all",
+        capture: Capture | None = None,
     ) -> None:
-        memory = opened(memory, "OffpromptChatMessageHistory")
-        self._transcript = Transcript(memory, memory.scope(user=user, agent=agent), session_id, capture=capture)
+        bound = opened(memory, "OffpromptChatMessageHistory").scope(user=user, agent=agent)
+        self._transcript = transcript_of(memory, bound, session_id, capture)
 
     @property
     def messages(self) -> list[BaseMessage]:  # pyright: ignore[reportIncompatibleVariableOverride] - as LangChain's own do

@@ -22,6 +22,7 @@ from offprompt.records import Reply, as_dict
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.offprompt import Offprompt
 from offprompt.wire.handles import find_handles
+from offprompt.wire.options import SessionOptions
 from offprompt.wire.profiles import SHAPES
 
 MAX_SECRET_CALLS: Final = 1024
@@ -45,7 +46,7 @@ class OffpromptMiddleware(AgentMiddleware[Any, Any, Any]):
     State     holds the conversation as its user sees it: handles resolved, no calls of memory, results whole.
               Secrets are handles there too, and are filled in as a tool runs.
     Middleware behind this one sees the messages of the state; the model alone gets what is sent.
-    Raises    UsageError for what is no opened memory, and for options that are none; ScopeError, as a request comes,
+    Raises    UsageError for what is no opened memory, no option, no value of one; ScopeError, as a request comes,
               without a user or a thread.
     Safety    any number of threads and tasks; requests of one conversation come one after the other.
     """
@@ -56,6 +57,7 @@ class OffpromptMiddleware(AgentMiddleware[Any, Any, Any]):
         memory = reached(memory, "OffpromptMiddleware")
         if unknown := sorted(options.keys() - set(OPTIONS)):
             raise UsageError(f"{unknown[0]}={options[unknown[0]]!r} is no option; there are: {', '.join(OPTIONS)}")
+        SessionOptions(**options)  # which says what is no value of an option
         self._memory, self._agent, self._options = memory, agent, options
         self._locks: WeakValueDictionary[tuple[str | None, str], _Conversation] = WeakValueDictionary()
         self._secrets: OrderedDict[str, str] = OrderedDict()
