@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import secrets
-from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -25,7 +23,8 @@ class Cipher:
     """
 
     def __init__(self, key: bytes) -> None:
-        self._key: Any = _aead()(key)
+        made, self._altered = _aead()
+        self._key: Any = made(key)
 
     def seal(self, data: bytes, bound: bytes) -> bytes:
         """Nonce and ciphertext; it opens with the same `bound` only."""
@@ -34,17 +33,15 @@ class Cipher:
 
     def open(self, sealed: bytes, bound: bytes) -> bytes | None:
         """The data; None if it was altered, or sealed otherwise."""
-        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - an extra; loaded already
-
         try:
             return self._key.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], bound)
-        except (InvalidTag, ValueError):
+        except (self._altered, ValueError):
             return None
 
 
-def bound_to(*parts: Sequence[str]) -> bytes:
+def bound_to(*parts: str) -> bytes:
     """Texts as the bytes that a seal is bound to: no two lists give the same."""
-    return json.dumps(parts).encode()
+    return "".join([f"{len(part)}:{part}" for part in parts]).encode("utf-8", "surrogatepass")
 
 
 def id_of(key: bytes) -> str:
@@ -52,12 +49,14 @@ def id_of(key: bytes) -> str:
     return blake2b(b"offprompt app key", key=key, digest_size=ID_BYTES).hexdigest()
 
 
-def _aead() -> Any:
+def _aead() -> tuple[Any, type[Exception]]:
+    """The library's cipher, and what it raises for what was altered."""
     try:
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - an extra
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - an extra
     except ImportError as exc:
         raise UnsupportedError(
             "encryption at rest needs the library cryptography, which is not installed: "
             "pip install 'offprompt[encryption]'"
         ) from exc
-    return AESGCM
+    return AESGCM, InvalidTag

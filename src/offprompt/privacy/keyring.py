@@ -300,11 +300,14 @@ class Keyring:
 
     def _of(self, owner: Owner, key_id: str) -> Cipher | None:
         """The cipher of a key of the owner, or of whoever was joined to it."""
-        for one in (owner, *self._also(owner)):
-            holder = self._holder(one)
-            if holder is not None and (cipher := holder.cipher(key_id)) is not None:
-                return cipher
-        return None
+        holder = self._holder(owner)
+        if holder is None:
+            return None
+        if (cipher := holder.cipher(key_id)) is not None or not holder.also:
+            return cipher
+        found = map(self._holder, self._also(owner))
+        ciphers = (one.cipher(key_id) for one in found if one is not None)
+        return next((one for one in ciphers if one is not None), None)
 
     def _also(self, owner: Owner) -> list[Owner]:
         found, at = [owner], 0

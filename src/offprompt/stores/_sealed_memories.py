@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any, Final
 
 from offprompt.protocols.sealing import Owner, Sealer
@@ -21,10 +22,17 @@ from offprompt.records import (
 )
 from offprompt.records.scope import key_owner
 from offprompt.stores._memory_table import MemoryTable
+from offprompt.stores._rows import parsed
 from offprompt.stores._sealed import MARK, Seal
 
 WORDS: Final = ("speaker", "ends", "gist", "quote")
 """What of a memory is sealed with its text, subject, attribute, tags and metadata, and empty beside it."""
+
+_NAMES: Final = tuple(item.name for item in fields(Memory))
+_VALUES: Final = attrgetter(*_NAMES)
+_SEALED: Final = tuple((_NAMES.index(name), name) for name in ("text", "subject", "attribute", *WORDS))
+_TAGS: Final = _NAMES.index("tags")
+_METADATA: Final = _NAMES.index("metadata")
 
 
 def sealed_memories(table: MemoryTable, sealer: Sealer | None) -> MemoryTable:
@@ -204,10 +212,13 @@ def opened_memory(row: Memory, seal: Seal) -> Memory | None:
         return None
     if not row.text.startswith(MARK):
         return row
-    content: dict[str, Any] = json.loads(text)
-    if "tags" in content:
-        content["tags"] = tuple(content["tags"])
-    return replace(row, **{"subject": "", "attribute": "", **content})
+    content: dict[str, Any] = parsed(text)
+    # Ten thousand of them are opened at once: `replace` takes three times as long.
+    values = list(_VALUES(row))
+    for at, name in _SEALED:
+        values[at] = content.get(name, "")
+    values[_TAGS], values[_METADATA] = tuple(content.get("tags", ())), content.get("metadata", {})
+    return Memory(*values)
 
 
 def digests(memory: Memory, seal: Seal) -> tuple[str, str]:
@@ -243,7 +254,7 @@ def sealed_index(owner: Owner, app: str, indexed: Indexed, seal: Seal) -> Indexe
 def opened_index(owner: Owner | None, app: str, row: Indexed, seal: Seal) -> Indexed | None:
     """What is derived; None: its key was destroyed."""
     content = seal.opened_data(owner, ("memory_index", app, row.memory_id), row.content)
-    return None if content is None else replace(row, content=content)
+    return None if content is None else Indexed(row.memory_id, row.version, content, row.embedder)
 
 
 def _place(memory: Memory) -> tuple[str, ...]:
