@@ -19,9 +19,17 @@ def known(call: Call, *, limit: Annotated[int, typer.Option(help="The first so m
     with call.memory() as memory:
         found = call.scope_of(memory).known(limit=limit)
         nothing = call.nothing_in(memory)
-    heads = [call.say(head) for head in ("name", "value", "source", "trust", "since", "pinned")]
+    heads = [call.say(head) for head in ("name", "value", "agent", "source", "trust", "since", "pinned")]
     rows = [
-        [one.name, one.text, one.source, one.trust, moment(one.at), call.say("yes") if one.pinned else ""]
+        [
+            one.name,
+            one.text,
+            one.agent or "-",
+            one.source,
+            one.trust,
+            moment(one.at),
+            call.say("yes") if one.pinned else "",
+        ]
         for one in found
     ]
     call.put({"known": [asdict(one) for one in found]}, table(heads, rows) if rows else nothing)

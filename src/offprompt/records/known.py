@@ -14,6 +14,9 @@ class Known:
 
     name     the slot's name, or the memory's id: what `correct`, `pin` and `forget` take.
     text     in words; empty for a secret, of which only the name is told.
+    agent    which one keeps it; empty: none. One of its slots is corrected, and forgotten, in the scope of the user and
+             that agent.
+    purpose, consent  what it may be used for, and what it rests on; empty: none is named.
     at       when it was last said or written, seconds since 1970. pinned: it never expires, and comes first.
     """
 
@@ -24,3 +27,6 @@ class Known:
     trust: Trust
     at: float
     pinned: bool = False
+    purpose: str = ""
+    consent: str = ""
+    agent: str = ""

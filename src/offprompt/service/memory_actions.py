@@ -22,6 +22,7 @@ from offprompt.records import (
     fold_name,
     text_of,
 )
+from offprompt.records.scope import bare_of
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.action_problems import NeedsError, error_name, problem_text
 from offprompt.service.asked import MAX_RUN, named, page_of, slot_name
@@ -101,7 +102,8 @@ class MemoryActions:
         if resolved.bad:
             return Receipt("mem_write", self._say("bad_handle", resolved.bad[0].text), ok=False, name=name)
         foreign = any(self.turn.is_foreign(used.name) for used in resolved.used) or self._is_foreign(resolved)
-        writer = Writer("model", "tool" if foreign else "user", self._actor, f"{self.key}:{index}")
+        rests = self.turn.kit.basis or None
+        writer = Writer("model", "tool" if foreign else "user", self._actor, f"{self.key}:{index}", rests)
         scope, name = self._target(name, action.arguments.get("scope"), foreign=foreign)
         self._check_name(name, scope, foreign=foreign)
         value = loaded(resolved.text)
@@ -139,17 +141,19 @@ class MemoryActions:
     def _target(self, name: str, asked: object, *, foreign: bool) -> tuple[Scope, str]:
         """Where a write goes: as asked, else where the slot is, else the user's, else the agent's or session's.
 
-        With the name as the slot there is spelled. What foreign text led to never goes where other users read it.
+        With the name as the slot there is spelled. What foreign text led to never goes where other users read it; with
+        isolation="agent" nothing goes where the user's other agents do.
         """
-        own = self.turn.scope
-        user = Scope(own.app, user=own.user) if own.user else own.without_session()
+        own = bare_of(self.turn.scope)
+        apart = self.turn.kit.settings.isolation == "agent"
+        user = Scope(own.app, user=own.user, agent=own.agent if apart else None) if own.user else own.without_session()
         if asked not in (None, "user", "session"):
             raise NeedsError("scope: user | session")
         folded = fold_name(name)
         there = next((slot for slot in self.turn.stored if fold_name(slot.name) == folded), None)
         scope = own if asked == "session" else user
         if asked is None and there is not None and is_own(there, self.turn.scope):
-            scope = there.scope
+            scope = there.scope if not apart or user.holds(there.scope) else user
         if foreign and not scope.user:
             scope = own
         return scope, there.name if there is not None and there.scope == scope else name

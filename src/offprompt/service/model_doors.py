@@ -9,7 +9,7 @@ from offprompt.protocols import Tokenizer
 from offprompt.records import RULES, GetSlot, Json, Known, Remembered, Scope, Slot, Trust, UpdateMemory
 from offprompt.service.bound import BoundScope
 from offprompt.service.exporting import secret_hider
-from offprompt.service.known import facts_behind
+from offprompt.service.known import facts_behind, known
 from offprompt.service.memories import Memories
 from offprompt.service.memory_updates import update_memory
 from offprompt.service.parts import Parts
@@ -169,7 +169,8 @@ class StoreDoor:
 
     def known(self) -> list[Known]:
         """See Door."""
-        return self._bound.known(limit=MAX_KNOWN)
+        agents = self._parts.settings.isolation == "user"
+        return known(self.slots, self.memories, MAX_KNOWN, agents=agents)
 
     def hider(self) -> Callable[[str], str]:
         """See Door."""
