@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.callbacks import UsageMetadataCallbackHandler, get_usage_metadata_callback
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -23,7 +24,7 @@ from offprompt.testing.strict_server import StrictServer
 from offprompt.wire.handles import find_handles, format_handle
 from tests.house.tree import ROOT
 from tests.integrations.agents import config, running
-from tests.service.talk import flat
+from tests.service.talk import call, flat
 
 
 @pytest.fixture
@@ -170,3 +171,17 @@ def test_a_missing_extra_says_how_to_install_it(extra: str, library: str, monkey
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(offprompt.UnsupportedError, match=rf"pip install 'offprompt\[{extra}\]'"):
         importlib.import_module(own)
+
+
+def test_tokens_count_once_where_callbacks_are_given_and_twice_where_langchain_puts_them_into_every_run() -> None:
+    said = [call("mem_read", "m1", slot="city"), "In Ulm.", "You are welcome."]
+    given = UsageMetadataCallbackHandler()
+    with running("openai", said) as agent:
+        agent.memory.scope(user="alice").write("city", "Ulm", policy="by_handle")
+        agent.ask("Where do I live?", given={**config(), "callbacks": [given]})
+        answer: Any = agent.messages()[-1]
+        assert [len(agent.requests), list(given.usage_metadata.values())] == [2, [answer.usage_metadata]]
+        with get_usage_metadata_callback() as ambient:
+            agent.ask("Thanks!")
+        (counted,) = ambient.usage_metadata.values()
+        assert counted["total_tokens"] == 2 * agent.messages()[-1].usage_metadata["total_tokens"]
