@@ -14,6 +14,7 @@ import pytest
 import offprompt
 from offprompt.cli.host_files import HOOK_FILES, HOOKS, MCP_FILES, Agent
 from tests.cli.conftest import Run
+from tests.rest.running import running
 
 AGENTS: tuple[Agent, ...] = ("claude-code", "codex", "cursor")
 
@@ -202,6 +203,27 @@ def test_a_session_ends_and_the_next_one_knows(
     assert ["concise, Chinese" in told, "\nreport " in told] == [True, True]
     assert "earlier sessions" in told
     assert ["berths" in told, "4711" in told, "door_code" in told] == [False, False, False]
+
+
+def test_hooks_work_on_a_server(run: Run, project: Path, tmp_path: Path) -> None:
+    transcript = tmp_path / "t.jsonl"
+    given = json.dumps({"session_id": "abc-1", "transcript_path": str(transcript)})
+    with running(embedder="none") as server:
+        run(f"init claude-code --folder {project} --user alice --url {server.url}")
+        begins, ends = (hook_line(project, "claude-code", event) for event in HOOKS["claude-code"])
+        for lines in (CLAUDE[:5], CLAUDE, CLAUDE):
+            transcript.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+            assert (run(ends, given).code, run(ends, given).out) == (0, "")
+        alice = server.memory.scope(user="alice")
+        assert [each.text for each in alice.memories.list(kinds=("episode",))] == [
+            "I moved to Ulm in May.",
+            "我的猫叫小虎。",
+        ]
+        alice.write("reply_style", "concise, Chinese")
+        alice.write("door_code", "4711-0815", policy="never")
+        told = run(begins, given).document["hookSpecificOutput"]["additionalContext"]
+    assert ["concise, Chinese" in told, "earlier sessions" in told] == [True, True]
+    assert ["4711" in told, "door_code" in told] == [False, False]
 
 
 def test_what_a_session_is_told_is_bounded(run: Run, store: Path) -> None:

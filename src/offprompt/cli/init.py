@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,7 +18,7 @@ from offprompt.cli import streams
 from offprompt.cli.call import Call, command
 from offprompt.cli.errors import report
 from offprompt.cli.host_files import HOOK_FILES, HOOKS, MCP_FILES, Agent, with_hooks, with_server, with_toml_server
-from offprompt.cli.mcp import LACKING, mcp_words, own_command, own_words
+from offprompt.cli.mcp import LACKING, door_of, mcp_words, own_command, own_words
 from offprompt.errors import BackendError, OffpromptError, UnsupportedError, UsageError
 from offprompt.records import as_dict
 from offprompt.service.offprompt import Offprompt
@@ -95,19 +96,21 @@ def hook(
     """
     try:
         given = _given(sys.stdin.read())
-        from offprompt.service.host_sessions import index_of, keep_session  # noqa: PLC0415 - loads NumPy
+        from offprompt.service import host_sessions  # noqa: PLC0415 - loads NumPy
 
         with call.memory(create=True) as memory:
-            bound = call.scope_of(memory)
-            if not isinstance(memory, Offprompt):  # pyright: ignore[reportUnnecessaryIsInstance] - a Client has its face
-                raise UnsupportedError("hooks work on a store, not on a server yet; name a store with --url")
-
+            bound, door = call.scope_of(memory), door_of(call, memory, "user", via="hook")
             if event == "session-start":
-                if told := index_of(memory, bound):
+                if told := host_sessions.index_of(door, bound):
                     output = {"hookEventName": "SessionStart", "additionalContext": told}
                     streams.answer(json.dumps({"hookSpecificOutput": output}, ensure_ascii=False) + "\n")
             elif path := given.get("transcript_path"):
-                keep_session(memory, bound, host, str(given.get("session_id") or ""), Path(str(path)).expanduser())
+                name = _session_of(given, host)
+                texts = host_sessions.user_texts(Path(str(path)).expanduser(), door.tokenizer)
+                if isinstance(memory, Offprompt):  # pyright: ignore[reportUnnecessaryIsInstance] - a Client has its face
+                    host_sessions.keep_session(memory, bound, name, texts)
+                else:
+                    host_sessions.send_session(bound, name, texts)
     except OffpromptError as exc:
         report(exc, call.argv)
         raise typer.Exit(FAILED) from exc
@@ -121,6 +124,16 @@ def _given(text: str) -> dict[str, object]:
     if given is None:
         raise UsageError("stdin holds no JSON object; a host gives one to its hooks")
     return given
+
+
+def _session_of(given: Mapping[str, object], host: str) -> str:
+    """What a session of a host is called.
+
+    Raises   UsageError where the host gave no id.
+    """
+    if not given.get("session_id"):
+        raise UsageError("the hook's input has no session_id; run it as the host's hook, not by hand")
+    return f"{host} {given['session_id']}"
 
 
 def _read(path: Path) -> str:

@@ -78,7 +78,7 @@ def _server(call: Call, memory: Offprompt, trust: Trust) -> MemoryServer:
         raise UnsupportedError(LACKING) from exc
     from offprompt.service.model_memory import ModelMemory  # noqa: PLC0415 - loads NumPy
 
-    door = _door(call, memory, trust)
+    door = door_of(call, memory, trust)
     own = ModelMemory(door)
 
     def memory_for(request: Any, role: Role) -> ModelMemory:
@@ -88,13 +88,13 @@ def _server(call: Call, memory: Offprompt, trust: Trust) -> MemoryServer:
     return MemoryServer(memory_for, door.tokenizer, call.options.lang or door.language)
 
 
-def _door(call: Call, memory: Offprompt, trust: Trust) -> Door:
-    """The scope that the options name, in a store or on a server."""
+def door_of(call: Call, memory: Offprompt, trust: Trust, *, via: str = "mcp") -> Door:
+    """The scope that the options name, in a store or on a server. via: what events call who asks."""
     bound = call.scope_of(memory)
     if isinstance(memory, Offprompt):  # pyright: ignore[reportUnnecessaryIsInstance] - a Client has its face
         from offprompt.service.model_doors import StoreDoor  # noqa: PLC0415 - loads NumPy
 
-        return StoreDoor(memory.parts, bound, trust=trust, via="mcp")
+        return StoreDoor(memory.parts, bound, trust=trust, via=via)
     from offprompt.bootstrap.server_door import ServerDoor  # noqa: PLC0415 - loads NumPy
 
     return ServerDoor(bound, trust=trust)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from offprompt.errors import UsageError
 from offprompt.protocols import Tokenizer
-from offprompt.records import as_dict, as_list, text_of
+from offprompt.records import MAX_MEMORY_CHARS, as_dict, as_list, text_of
 from offprompt.service.bound import BoundScope
 from offprompt.service.heads import is_trusted
-from offprompt.service.model_doors import StoreDoor
+from offprompt.service.model_doors import Door
 from offprompt.service.model_memory import ModelMemory
 from offprompt.service.offprompt import Offprompt
 from offprompt.service.rendering import words_of
@@ -40,12 +41,11 @@ NOT_SAID: Final = ("<command-", "<local-command", "<bash-", "<system-reminder>",
 """How texts begin that a host puts where the user's stand."""
 
 
-def index_of(memory: Offprompt, bound: BoundScope) -> str:
+def index_of(door: Door, bound: BoundScope) -> str:
     """Names, sizes and standing wishes of a scope, at most INDEX_TOKENS; empty where nothing is known.
 
     Never a value but the card's; secrets (`never`) are not named.
     """
-    door = StoreDoor(memory.parts, bound, via="hook")
     language: Language = door.language or "en"
     seen = {slot.name for slot in ModelMemory(door).slots()}
     ranked = [slot for slot, _ in bound.slots.rank() if slot.name in seen]
@@ -69,19 +69,26 @@ def index_of(memory: Offprompt, bound: BoundScope) -> str:
     return TOLD[language]
 
 
-def keep_session(memory: Offprompt, bound: BoundScope, host: str, session_id: str, path: Path) -> int:
-    """Remember what the user said in a host's session, from its transcript; how many messages of theirs there are.
+def keep_session(memory: Offprompt, bound: BoundScope, name: str, texts: Sequence[str]) -> None:
+    """Remember what the user said in a host's session, from its transcript.
 
+    name     of the session: the host and its id. texts: all that the user said, in order.
     Again    changes nothing: what is new behind what was kept is remembered, as often as a session ends or goes on.
     Never    the model's words: nearly every turn of a coding agent has tools in it, whose words they may be.
-    Raises   UsageError for a session without an id, and for a file that is none, or too long.
     """
-    if not session_id:
-        raise UsageError("the hook's input has no session_id; run it as the host's hook, not by hand")
-    items = [Item("user", {"role": "user", "content": text}, text) for text in user_texts(path, memory.parts.tokenizer)]
+    items = [Item("user", {"role": "user", "content": text}, text) for text in texts]
     capture = "off" if memory.parts.settings.capture == "off" else "user"
-    Transcript(memory, bound, f"{host} {session_id}", capture=capture).set(items)
-    return len(items)
+    Transcript(memory, bound, name, capture=capture).set(items)
+
+
+def send_session(bound: BoundScope, name: str, texts: Sequence[str]) -> None:
+    """`keep_session` in a scope that a server keeps: a request for each text, which the server knows again by its key.
+
+    Here     a text that left the transcript stays remembered, and the server's setting `capture` is not known.
+    """
+    for number, text in enumerate(texts):
+        key = hashlib.sha256(f"{name}\n{number}\n{text}".encode()).hexdigest()
+        bound.remember({"role": "user", "content": text[:MAX_MEMORY_CHARS]}, idempotency_key=f"hook {key[:40]}")
 
 
 def user_texts(path: Path, tokenizer: Tokenizer) -> list[str]:
