@@ -24,6 +24,7 @@ from offprompt.service.erasing import print_of
 from offprompt.service.extracting import Extractor
 from offprompt.service.maintenance import sweep
 from offprompt.service.offprompt import Offprompt
+from offprompt.service.slot_writer import Writer
 from offprompt.service.spooled_writes import SpooledWrites, spooled_slot
 from offprompt.testing import MovedClock
 from tests.indexes.edge_server import edge_server
@@ -274,11 +275,11 @@ def test_a_model_that_reads_turns_meanwhile_stores_nothing(mem: Offprompt) -> No
 def test_a_write_that_waited_is_dropped(mem: Offprompt, clock: MovedClock) -> None:
     scope = mem.scope(user=USER)
     scope.write("code", "old")
-    old = spooled_slot("k1", clock.now(), scope.scope, "code", SECRET, {}, "app")
+    old = spooled_slot("k1", clock.now(), scope.scope, "code", SECRET, {}, Writer())
     clock.move(1)
     mem.erase(user=USER)
     clock.move(1)
-    new = spooled_slot("k2", clock.now(), scope.scope, "city", "Porto", {}, "app")
+    new = spooled_slot("k2", clock.now(), scope.scope, "city", "Porto", {}, Writer())
     kit = mem.parts.memories.kit.slots
     for one in (old, new):
         SpooledWrites(kit, mem.parts.memories).perform(one)

@@ -16,6 +16,7 @@ from offprompt.errors import NotFoundError, UsageError
 from offprompt.records import Scope
 from offprompt.records.tables import SLOT_TABLES, TABLES
 from offprompt.service.offprompt import Offprompt
+from offprompt.service.slot_writer import Writer
 from offprompt.service.spooled_writes import spooled_slot
 from offprompt.service.subject_readme import PLACES
 from tests.rest.running import running
@@ -126,7 +127,7 @@ def test_what_waits_on_this_machine_and_holds_are_in_it(tmp_path: Path) -> None:
         assert spool is not None
 
         def kept(key: str) -> Any:
-            return spooled_slot(key, 1.0, scope, "late", "x", {"policy": "by_handle"}, "app")
+            return spooled_slot(key, 1.0, scope, "late", "x", {"policy": "by_handle"}, Writer())
 
         def away(_key: str) -> None:
             raise offprompt.BackendError("away")

@@ -19,6 +19,7 @@ from offprompt.cli.render import moment, table
 from offprompt.errors import UsageError
 from offprompt.records import ErasureReceipt, Scope
 from offprompt.records.erasure import owner_of
+from offprompt.records.withdrawn import Withdrawn
 from offprompt.service.offprompt import Offprompt
 
 NOT_ERASED = 1
@@ -99,6 +100,18 @@ def subject_export(
     if done.withheld:
         lines.append(f"{call.say('secrets left out (--secrets puts them in)')}: {done.withheld}")
     call.put({**asdict(done), "file": str(out)}, "\n".join(lines))
+
+
+def withdraw(call: Call, consent: Annotated[str, typer.Argument(help="The consent's name.")]) -> None:
+    """Remove for good what rests on a consent; nothing is stored under it any more."""
+    with call.memory() as memory:
+        done = call.scope_of(memory).withdraw(consent)
+    counts = [f"{len(names)} {call.say(kind)}" for kind, names in _of(done) if names]
+    call.put(asdict(done), f"{call.say('erased for good')}: {', '.join(counts) or call.say('nothing here')}")
+
+
+def _of(done: Withdrawn) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return ("slots", done.slots), ("memories", done.memories), ("sessions", done.sessions)
 
 
 @command(holds, "add")
@@ -196,4 +209,5 @@ def mount(app: typer.Typer) -> None:
     command(app, "erase")(erase)
     command(app, "verify-erased")(verify_erased)
     command(app, "subject-export")(subject_export)
+    command(app, "withdraw")(withdraw)
     app.add_typer(holds)

@@ -83,3 +83,7 @@ def scope_words(call: Call) -> list[str]:
     given = (("--app", own.app), ("--user", own.user), ("--agent", own.agent), ("--session", own.session))
     words = [word for option, value in given if value is not None for word in (option, quoted(value))]
     return words + (["--shared"] if own.shared else [])
+
+
+PurposeOption = Annotated[str | None, typer.Option(help="What it may be used for.")]
+ConsentOption = Annotated[str | None, typer.Option(help="The consent that it rests on, for `withdraw`.")]

@@ -11,7 +11,7 @@ import typer
 from offprompt.cli import memory_files, memory_text, slots
 from offprompt.cli.call import Call, command
 from offprompt.cli.errors import corrected, quoted
-from offprompt.cli.given import WithinOption, parsed, scope_words, stdin_text, text_given
+from offprompt.cli.given import ConsentOption, PurposeOption, WithinOption, parsed, scope_words, stdin_text, text_given
 from offprompt.cli.render import seconds_of
 from offprompt.errors import NotFoundError, UsageError
 from offprompt.records import DEFAULT, MEMORY_KINDS, Default, MemoryKind, MemoryState, as_dict
@@ -51,6 +51,8 @@ def remember(
     pinned: Annotated[bool, typer.Option("--pinned", help="It never expires.")] = False,
     key: Annotated[str | None, typer.Option(help="The write's own name: once more with it changes nothing.")] = None,
     no_derive: NoDerive = False,
+    purpose: PurposeOption = None,
+    consent: ConsentOption = None,
 ) -> None:
     """Store a text, and what rules read in it."""
     given = text_given(call, "the memory", text, file)
@@ -66,6 +68,8 @@ def remember(
             pinned=pinned,
             idempotency_key=key,
             derive="none" if no_derive else "rules",
+            purpose=purpose,
+            consent=consent,
         )
     document = {"remembered": [memory_text.remembered_json(one) for one in stored]}
     call.put(document, memory_text.remembered_lines(call, stored))
@@ -89,6 +93,9 @@ def recall(
         typer.Option("--rerank/--no-rerank", help="Have the model of the table models.rerank put them in order."),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Each score by part.")] = False,
+    purpose: Annotated[
+        list[str] | None, typer.Option(help="What the answer is for; may be repeated. Others are not found.")
+    ] = None,
 ) -> None:
     """Find memories by meaning, best first."""
     with call.scope() as scope:
@@ -104,6 +111,7 @@ def recall(
             floor=floor,
             rerank=rerank,
             explain=explain,
+            purposes=purpose,
         )
     call.put(memory_text.recalled_json(found), memory_text.recalled_text(call, found, explain=explain))
 

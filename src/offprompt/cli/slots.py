@@ -11,7 +11,7 @@ import typer
 from offprompt.cli import guards
 from offprompt.cli.call import Call, command
 from offprompt.cli.errors import corrected, quoted
-from offprompt.cli.given import WithinOption, file_text, parsed, scope_words, text_given
+from offprompt.cli.given import ConsentOption, PurposeOption, WithinOption, file_text, parsed, scope_words, text_given
 from offprompt.cli.render import moment, scope_json, seconds_of, shortened, slot_json, table, version_json
 from offprompt.errors import NotFoundError, UsageError
 from offprompt.records import DEFAULT, Default, Policy, Slot, as_dict, text_of
@@ -40,6 +40,8 @@ def write(
     if_version: Annotated[int | None, typer.Option(help="Only if this is the current version; 0: not there.")] = None,
     split: Annotated[bool, typer.Option("--split", help="Spread a long text over several slots.")] = False,
     schema: Annotated[Path | None, typer.Option(help="A JSON Schema that this and later values must fit.")] = None,
+    purpose: PurposeOption = None,
+    consent: ConsentOption = None,
 ) -> None:
     """Write a value."""
     text = text_given(call, f"slot {name!r}", value, file)
@@ -56,6 +58,8 @@ def write(
             if_version=if_version,
             split=split,
             schema=rules,
+            purpose=purpose,
+            consent=consent,
         )
     line = (
         f"{call.say('stored')}: {slot.name}, {call.say('version')} {slot.version}, {slot.policy}, "

@@ -25,6 +25,8 @@ from offprompt.records import (
     Remembered,
     Within,
 )
+from offprompt.records.basis import named_purposes
+from offprompt.records.scope import clean_spaces
 from offprompt.records.values import (
     checked_choice,
     checked_choices,
@@ -75,7 +77,7 @@ class MemoryCalls(TransferCalls):
         return (yield from fact_of(self._headers, subject, attribute, value, text=text, event_at=event_at))
 
     @asked
-    def remember(
+    def remember(  # noqa: PLR0913 - options that users type by name
         self,
         what: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
         *,
@@ -87,6 +89,8 @@ class MemoryCalls(TransferCalls):
         pinned: bool = False,
         idempotency_key: str | None = None,
         derive: Derive = "rules",
+        purpose: str | None = None,
+        consent: str | None = None,
     ) -> Asking[list[Remembered]]:
         """Store texts or turns; what became of each, followed by what rules derived from it."""
         checked_choice("derive", derive, ("rules", "model", "none"))
@@ -101,6 +105,8 @@ class MemoryCalls(TransferCalls):
             "pinned": pinned or None,
             "idempotency_key": idempotency_key,
             "derive": derive,
+            "purpose": purpose,
+            "consent": consent,
         }
         answer = yield self._post(given(body))
         return records_of(answer["remembered"], Remembered)
@@ -121,6 +127,8 @@ class MemoryCalls(TransferCalls):
         rerank: bool | Reranker | None = None,
         weights: Mapping[str, float] | None = None,
         explain: bool = False,
+        spaces: Iterable[str] = (),
+        purposes: Iterable[str] | None = None,
     ) -> Asking[Recalled]:
         """The memories that answer a question, best first; nothing where none lies above the floor.
 
@@ -146,6 +154,8 @@ class MemoryCalls(TransferCalls):
             "rerank": rerank,
             "weights": weights,
             "explain": explain or None,
+            "spaces": [*clean_spaces(spaces)] or None,
+            "purposes": None if purposes is None else named_purposes(purposes),
         }
         answer = yield self._post(given(body), "recall", is_read=True)
         return record_of(answer, Recalled)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NoReturn
 
 from offprompt.client._answers import record_of, records_of
+from offprompt.client._documents import DocumentCalls
 from offprompt.client._requests import Asking, Async, AsyncSending, Request, Sending, Sync, asked, id_headers, path_of
 from offprompt.client.memories import AsyncMemories, Memories, fact_of
 from offprompt.client.sessions import AsyncSession, Session
 from offprompt.client.slots import AsyncSlots, Slots
 from offprompt.errors import NotFoundError, ScopeError, UnsupportedError, UsageError
 from offprompt.records import Event, Known, Recalled, Remembered, Scope
+from offprompt.records.basis import basis_name
+from offprompt.records.scope import clean_spaces
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.records.values import check_unversioned, checked_count, checked_tools
+from offprompt.records.withdrawn import Withdrawn
 from offprompt.wire.options import Capture, Derive, HistoryPolicy, Mode, SessionOptions
 from offprompt.wire.shapes import Wire
 
 EVENTS_PAGE = 1000
 
 
-class ScopeCalls:
+class ScopeCalls(DocumentCalls):
     """The calls of both faces; see `offprompt.service.bound.BoundScope`."""
 
     _headers: Mapping[str, str]
@@ -66,6 +70,13 @@ class ScopeCalls:
     def upsert_fact(self, subject: str, attribute: str, value: str, **options: Any) -> Asking[Remembered]:
         """Store what a business system knows: `attribute` of `subject` is `value`; see `Memories.upsert_fact`."""
         return (yield from fact_of(self._headers, subject, attribute, value, **options))
+
+    @asked
+    def withdraw(self, consent: str) -> Asking[Withdrawn]:
+        """Remove for good what rests on a consent, in this scope and all below it, and tell what went."""
+        body = {"consent": basis_name("consent", consent)}
+        answer = yield Request("POST", path_of("v1", "withdrawals"), body=body, headers=self._headers)
+        return record_of(answer, Withdrawn)
 
     @asked
     def clear(self) -> Asking[dict[str, int]]:
@@ -121,11 +132,17 @@ class BoundScope(ScopeCalls, Sync):
         actions: Literal["tools", "text"] = "tools",
         capture: Capture | None = None,
         derive: Derive | None = None,
+        spaces: Iterable[str] = (),
+        purpose: str | None = None,
+        consent: str | None = None,
     ) -> Session:
         """The conversation of that id in this scope, new or gone on with; asks nothing. See the library's `session`."""
         checked_tools(tools)
         options = SessionOptions(
-            model, wire, system, tuple(tools or ()), context_tokens, policy, mode, actions, capture, derive
+            *(model, wire, system, tuple(tools or ()), context_tokens, policy, mode, actions, capture, derive),
+            purpose=purpose,
+            consent=consent,
+            spaces=clean_spaces(spaces),
         )
         return Session(self._transport, self._headers, lambda: self.scope, session_id, options)
 

@@ -30,7 +30,7 @@ class SlotCalls:
         self._transport, self._headers = transport, headers
 
     @asked
-    def write(
+    def write(  # noqa: PLR0913 - options that users type by name
         self,
         name: str,
         value: Json,
@@ -42,12 +42,14 @@ class SlotCalls:
         if_version: int | None = None,
         split: bool = False,
         schema: Mapping[str, Any] | None = None,
+        purpose: str | None = None,
+        consent: str | None = None,
     ) -> Asking[Slot]:
         """Write a value, and return the slot as stored."""
         name = _sendable(name)
         options = checked_options(name, ttl_s, tags, importance, policy, if_version, schema)
         body: dict[str, Any] = {"value": checked_value(name, value), "policy": policy, "split": split, "schema": schema}
-        body |= {"tags": options["tags"], "importance": importance}
+        body |= {"tags": options["tags"], "importance": importance, "purpose": purpose, "consent": consent}
         body = {key: each for key, each in body.items() if each is not None or key == "value"}
         if ttl_s is not DEFAULT:
             body["ttl_s"] = ttl_s

@@ -91,6 +91,16 @@ class Memory:
     extracted: str = ""
 
     @property
+    def purpose(self) -> str:
+        """What it may be used for; empty: for anything. Of several, with commas."""
+        return ",".join(tag.removeprefix("purpose:") for tag in self.tags if tag.startswith("purpose:"))
+
+    @property
+    def consent(self) -> str:
+        """The consent that it rests on; empty: none. Of several, with commas."""
+        return ",".join(tag.removeprefix("consent:") for tag in self.tags if tag.startswith("consent:"))
+
+    @property
     def happened_at(self) -> float:
         """`event_at`, or when it was stored."""
         return self.created_at if self.event_at is None else self.event_at

@@ -42,6 +42,8 @@ class PutSlot(SlotOp[Slot]):
     op_key      the write's own name: a second put with the key of a kept version changes nothing and returns the slot.
     parts       > 0: the value is stored in that many slots NAME.1 …; this one holds none of it.
     why         the reason of the policy, for the event.
+    basis       tags of purpose and consent (`records.basis`); None keeps those of the slot. With another consent than
+                before the versions before go: they rest on what need not hold any more.
     """
 
     scope: Scope
@@ -60,6 +62,7 @@ class PutSlot(SlotOp[Slot]):
     op_key: str | None = None
     parts: int = 0
     why: str = ""
+    basis: tuple[str, ...] | None = None
     limits: SlotLimits = field(default_factory=SlotLimits)
 
     def __repr__(self) -> str:

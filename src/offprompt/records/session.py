@@ -55,6 +55,7 @@ class SessionRecord:
     stubbed      journal keys of the messages that are sent as stubs since the model has seen them whole.
     cleared      tool results, the oldest ones, that the provider cleared of the request answered last.
     captured     journal key of the last reply whose turn is among the memories; empty: none is.
+    consents     that what was said in it rests on, each that it was ever opened with.
     nonce        marks the frame of shown values, made once.
     """
 
@@ -92,6 +93,7 @@ class SessionRecord:
     stubbed: tuple[str, ...] = ()
     cleared: int = 0
     captured: str = ""
+    consents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,6 +179,16 @@ class Slot:
         )
 
     @property
+    def purpose(self) -> str:
+        """What it may be used for; empty: for anything. Of several, with commas."""
+        return ",".join(tag.removeprefix("purpose:") for tag in self.tags if tag.startswith("purpose:"))
+
+    @property
+    def consent(self) -> str:
+        """The consent that it rests on; empty: none. Of several, with commas."""
+        return ",".join(tag.removeprefix("consent:") for tag in self.tags if tag.startswith("consent:"))
+
+    @property
     def kind(self) -> Literal["text", "json"]:
         """`text` for a str, else `json`."""
         return "text" if isinstance(self.value, str) else "json"

@@ -7,7 +7,9 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from offprompt.records import ErasureReceipt, Hold
+from offprompt.records.withdrawn import Withdrawn
 from offprompt.rest.endpoint import Call, Endpoint, Example, Lines, LinesOf, Shape
+from offprompt.rest.session_shapes import Basis
 from offprompt.service.erasing import erase_whole
 from offprompt.service.holding import MAX_REASON_CHARS
 from offprompt.service.subject_export import lines, subject_records
@@ -19,6 +21,12 @@ class HoldAdd(Shape, kw_only=True, frozen=True):
     """reason: such as a case's number; who is refused reads it."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=MAX_REASON_CHARS)]
+
+
+class Withdrawal(Shape, kw_only=True, frozen=True):
+    """consent: its name, as `remember`, slots and sessions gave it."""
+
+    consent: Basis
 
 
 class SubjectQuery(Shape, kw_only=True, frozen=True):
@@ -52,6 +60,12 @@ def export_subject(call: Call) -> Lines:
     return Lines(lines(records, bound.actor))
 
 
+def withdraw(call: Call) -> Withdrawn:
+    """What rests on the consent in the scope and below it goes for good, and nothing is stored under it any more."""
+    body: Withdrawal = call.body
+    return call.scope.withdraw(body.consent)
+
+
 def add(call: Call) -> Hold:
     """Nothing of the scope is erased, cleared or swept until the hold is lifted. For keys of the whole app."""
     body: HoldAdd = call.body
@@ -82,6 +96,18 @@ ENDPOINTS: Final = (
         answer=ErasureReceipt,
         status=201,
         example=Example(before=("write_slot",)),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/withdrawals",
+        "withdraw",
+        withdraw,
+        "Withdraw a consent.",
+        TAG,
+        role="admin",
+        body=Withdrawal,
+        answer=Withdrawn,
+        example=Example(body={"consent": "c-2026-01"}),
     ),
     Endpoint(
         "GET",

@@ -40,6 +40,8 @@ def remember(call: Call) -> RememberedAll:
             pinned=body.pinned,
             idempotency_key=body.idempotency_key,
             derive=body.derive,
+            purpose=body.purpose,
+            consent=body.consent,
         )
     )
 
@@ -60,6 +62,8 @@ def recall(call: Call) -> Recalled:
         rerank=body.rerank,
         weights=body.weights,
         explain=body.explain,
+        spaces=body.spaces,
+        purposes=body.purposes,
     )
 
 

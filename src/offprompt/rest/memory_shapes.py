@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from offprompt.records import MEMORY_KINDS, Memory, MemoryKind, MemoryState, MemoryVersion, Remembered, Within
 from offprompt.rest.endpoint import Shape
+from offprompt.rest.session_shapes import Basis, SpaceNames
 from offprompt.wire.options import Derive
 
 MAX_PAGE: Final = 1000
@@ -29,6 +30,7 @@ class Remember(Shape, kw_only=True, frozen=True):
     event_at    when it happened. expires_at: when it is over. pinned: it never expires.
     idempotency_key  the memory's own name, for ever: once more with it changes nothing. (The header of that name is of
                 the request, and known for a day.)
+    purpose     what it may be used for. consent: what it rests on, see `/v1/withdrawals`.
     derive      `rules` read it for facts and profile, `model` lets a language model read it later too, or `none`.
     """
 
@@ -41,6 +43,8 @@ class Remember(Shape, kw_only=True, frozen=True):
     pinned: bool = False
     idempotency_key: str | None = None
     derive: Derive = "rules"
+    purpose: Basis | None = None
+    consent: Basis | None = None
 
 
 class Recall(Shape, kw_only=True, frozen=True):
@@ -50,7 +54,8 @@ class Recall(Shape, kw_only=True, frozen=True):
     filters  conditions over fields and metadata; see docs/memories.md. since, until: when it happened.
     as_of    what was known then. floor: the evidence from which a memory counts.
     rerank   by the server's model, or not; null: as its setting says. weights: parts of the score to weigh otherwise.
-    explain  each score by part.
+    purposes what the answer is for: memories are found that are for one of these, or name no purpose; null: any.
+    spaces   to look in besides, as far as they are granted; of others nothing is found. explain: each score by part.
     """
 
     query: str | list[dict[str, Any]]
@@ -67,6 +72,8 @@ class Recall(Shape, kw_only=True, frozen=True):
         None
     )
     explain: bool = False
+    spaces: SpaceNames = ()
+    purposes: tuple[Basis, ...] | None = None
 
 
 class MemoryPageAsked(Shape, kw_only=True, frozen=True):

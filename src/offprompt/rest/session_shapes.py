@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
 from offprompt.records import JournalEntry, LedgerEntry, Reply
+from offprompt.records.basis import MAX_CHARS
+from offprompt.records.scope import MAX_SPACES
 from offprompt.rest.cursors import MAX_PAGE
 from offprompt.rest.endpoint import Shape
 from offprompt.rest.problems import Problem
 from offprompt.wire.options import Capture, Derive, HistoryPolicy, Mode, Underway
 from offprompt.wire.shapes import Wire
+
+Basis: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_CHARS)]
+"""The name of a purpose or a consent."""
+
+SpaceNames: TypeAlias = Annotated[tuple[str, ...], Meta(extra_json_schema={"maxItems": MAX_SPACES})]
+"""Names of spaces; what is none is the library's to refuse."""
 
 
 class SessionShape(Shape, kw_only=True, frozen=True):
@@ -24,6 +32,9 @@ class SessionShape(Shape, kw_only=True, frozen=True):
     policy          what leaves the prompt of the history. mode: names and handles, or all values once.
     actions         `tools`: native calls. `text`: JSON in the reply's text.
     capture         which turns become memories. derive: how facts are read in them. null: the server's setting.
+    purpose         what it is for: what is stored of it may be used for that, and what may not be is not found in it.
+    consent         what it rests on: see `/v1/withdrawals`.
+    spaces          in which `mem_search` and the recall of a turn look besides, as far as they are granted.
     underway        what the call before answered under that name, as it came; leave it out in the first call.
     """
 
@@ -37,6 +48,9 @@ class SessionShape(Shape, kw_only=True, frozen=True):
     actions: Literal["tools", "text"] = "tools"
     capture: Capture | None = None
     derive: Derive | None = None
+    purpose: Basis | None = None
+    consent: Basis | None = None
+    spaces: SpaceNames = ()
     underway: Underway = Underway()
 
 

@@ -69,6 +69,9 @@ def opened(call: Call, given: SessionShape) -> Session:
         actions=given.actions,
         capture=given.capture,
         derive=given.derive,
+        spaces=given.spaces,
+        purpose=given.purpose,
+        consent=given.consent,
     )
     session.underway = given.underway
     return session

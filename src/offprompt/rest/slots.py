@@ -11,6 +11,7 @@ from offprompt.records import DEFAULT, Place, Policy, Slot, SlotVersion, Within
 from offprompt.records.slot import fold_name
 from offprompt.rest.cursors import MAX_PAGE, page_of
 from offprompt.rest.endpoint import Answer, Call, Endpoint, Example, Shape
+from offprompt.rest.session_shapes import Basis
 from offprompt.rest.versions import expected_version, tag_of
 
 TAG: Final = "slots"
@@ -24,7 +25,7 @@ Seconds: TypeAlias = Annotated[float, Meta(extra_json_schema={"exclusiveMinimum"
 class SlotWrite(Shape, frozen=True):
     """A value and what is to hold for it; what is left out stays as it is.
 
-    ttl_s   seconds to live; null: for ever.
+    ttl_s   seconds to live; null: for ever. purpose: what it may be used for. consent: what it rests on.
     """
 
     value: Any
@@ -34,6 +35,8 @@ class SlotWrite(Shape, frozen=True):
     policy: Policy | None = None
     split: bool = False
     schema: dict[str, Any] | None = None
+    purpose: Basis | None = None
+    consent: Basis | None = None
 
 
 class SlotFind(Shape, frozen=True):
@@ -134,6 +137,8 @@ def write(call: Call) -> Answer:
         if_version=wanted_version(call, is_exact=True),
         split=body.split,
         schema=body.schema,
+        purpose=body.purpose,
+        consent=body.consent,
     )
     # One that is begun anew behind a hidden one goes on counting, and is as old as this write.
     return shown(slot, 201 if slot.version == 1 or slot.created_at == slot.updated_at else 200)

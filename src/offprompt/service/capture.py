@@ -22,6 +22,7 @@ from offprompt.records import (
     SessionRecord,
     UpdateMemory,
 )
+from offprompt.records.scope import bare_of
 from offprompt.service.conversation import Conversation
 from offprompt.service.extract_background import extract_model
 from offprompt.service.memory_search import ID_CHARS
@@ -63,7 +64,7 @@ class PastTurn:
 
 def captured_scope(scope: Scope) -> Scope | None:
     """Where a session's turns are remembered: its user's scope, or its own; None for an agent's, which no user owns."""
-    return scope.without_session() if scope.user or not scope.agent else None
+    return bare_of(scope).without_session() if scope.user or not scope.agent else None
 
 
 @dataclass(slots=True)
@@ -224,7 +225,7 @@ class Capture:
         if not said:
             return ()
         stored = Rememberer(self.kit.memories.kit, target).store(
-            said, Marks(source="user", actor=self.kit.actor.via("session"))
+            said, Marks(tags=self.kit.basis, source="user", actor=self.kit.actor.via("session"))
         )
         turns = sum(one.role == "user" for one in said)
         if turns and self.derive == "model":

@@ -110,8 +110,8 @@ def copy(source: Whole, target: Whole, *, progress: Callable[[str, int], object]
     Killed    at any point: the same call goes on behind the last page that was noted, and ends with the same content.
     In use    the source may be read meanwhile. If it was written to, the comparison fails: then nothing tells which
               state was copied, and the same call, once the writers rest, copies those tables anew.
-    Apart     notes but for keys, grants, holds and tombstones, and what waits for a vector index outside, stay where
-              they are.
+    Apart     notes but for keys, grants, holds, tombstones and withdrawn consents, and what waits for a vector index
+              outside, stay where they are.
     Cost      each row read three times and written once; memory: one page.
     Raises    UsageError for a target that holds something else, or a source that is itself half a copy; ConflictError
               if another copy works on the target; BackendError, naming the tables, if both sides differ.
@@ -129,7 +129,7 @@ def copy(source: Whole, target: Whole, *, progress: Callable[[str, int], object]
                 progress(name, done)
     tables = _compared(source, target, state)
     copy_keys(source.main, target.main)
-    for prefix in (holding.PREFIX, granting.PREFIX, tombstones.PREFIX):
+    for prefix in (holding.PREFIX, granting.PREFIX, tombstones.PREFIX, tombstones.WITHDRAWN):
         copy_notes(source.main, target.main, prefix)
     target.main.set_note(NOTE, None, was=state.text())
     return Copied(tables, resumed)

@@ -22,6 +22,7 @@ from offprompt.records import (
     Scope,
     UpdateMemory,
 )
+from offprompt.records.basis import basis_of
 from offprompt.service.extract_reading import ABOUT, Read, reasons
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_family import mend_profile
@@ -123,7 +124,7 @@ class ExtractStorer:
                 self._scope,
                 target.memory_id,
                 text,
-                digest_of(text),
+                digest_of(text, target.tags),
                 actor=ACTOR,
                 trust=accepted.trust,
             )
@@ -144,6 +145,7 @@ class ExtractStorer:
     def _memory(self, read: Read, accepted: Accepted, text: str, now: float) -> Memory:
         turn = read.batch.turns[accepted.line.number - 1]
         category = accepted.decision.category.strip()[:40]
+        tags = (*((self._kit.clean(category),) if category else ()), *basis_of(turn.tags))
         message = {MESSAGE: turn.metadata[MESSAGE]} if MESSAGE in turn.metadata else {}
         return Memory(
             self._kit.ids.new(now),
@@ -164,9 +166,9 @@ class ExtractStorer:
             updated_at=now,
             event_at=turn.happened_at if accepted.event_at is None else accepted.event_at,
             precision="" if accepted.event_at is None else "day",
-            tags=(self._kit.clean(category),) if category else (),
+            tags=tags,
             metadata={"model": self._model, ABOUT: self._kit.clean(accepted.about), **message},
-            digest=digest_of(text),
+            digest=digest_of(text, tags),
         )
 
     def _events(self, read: Read, marked: Sequence[Memory], steps: Sequence[_Step], now: float) -> Iterator[Event]:

@@ -167,7 +167,7 @@ def _memory(line: str, scope: Scope, *, rescope: bool) -> Memory:
     if table.get("state") == "forgotten":
         raise UsageError("it was forgotten")
     memory = msgspec.convert({"memory_id": "", "kind": "fact", **plain, "scope": {"user": "x"}}, Memory)
-    return replace(memory, scope=place, digest=digest_of(memory.text), version=1)
+    return replace(memory, scope=place, digest=digest_of(memory.text, memory.tags), version=1)
 
 
 def _place(given: Mapping[str, Any], scope: Scope) -> Scope:
@@ -218,6 +218,7 @@ def _store(kit: MemoryKit, memories: Sequence[Memory], done: Imported, name: str
             continue
         key = f"import/{given.memory_id or one.digest}"
         try:
+            kit.slots.check_consents(one.scope, one.tags)
             if kit.slots.quotas is not None:
                 kit.slots.quotas.make_room(one.scope.app, memories=1, size=len(one.text.encode("utf-8", "replace")))
             result = apply(kit.memories, AddMemory(one, made, key))

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Final
 from offprompt.protocols import Embedder, MemoryStore, Redactor, VectorSearch
 from offprompt.records import APPLICATION, Actor, Cancel, Scope
 from offprompt.service.extract_background import Background, extract_model
+from offprompt.service.granting import Grants
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.sealing import Clean, Sealer, cleaned
 from offprompt.service.slot_writer import Kit
 from offprompt.service.spooling import Spool
 from offprompt.service.telling_store import TellingStore
+from offprompt.service.tombstones import Tombstones
 
 if TYPE_CHECKING:
     from offprompt.service.extracting import Extracted
@@ -95,6 +97,16 @@ class MemoryAccess:
                     sealer=self.sealer,
                 )
             return self._kit
+
+    @property
+    def grants(self) -> Grants | None:
+        """Who finds what spaces and agents hold; None: nobody."""
+        return self._slots.grants
+
+    @property
+    def stones(self) -> Tombstones | None:
+        """Who was erased, and which consents were withdrawn; None: nobody, none."""
+        return self._slots.stones
 
     @property
     def spool(self) -> Spool | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from offprompt.protocols import apply
 from offprompt.records import Default, Memory, UpdateMemory
+from offprompt.records.basis import basis_of
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_family import mend_profile
 from offprompt.service.memory_kit import MemoryKit
@@ -23,7 +24,8 @@ def update_memory(kit: MemoryKit, memory: Memory, change: UpdateMemory) -> Memor
     if change.metadata is not None:
         change = replace(change, metadata=kit.clean(change.metadata))
     if change.tags is not None:
-        change = replace(change, tags=tuple(map(kit.clean, change.tags)))
+        tags = tuple(map(kit.clean, change.tags))
+        change = replace(change, tags=tags if basis_of(tags) else (*tags, *basis_of(memory.tags)))
     seals: tuple[Seal, ...] = ()
     at = memory.event_at if isinstance(change.event_at, Default) else change.event_at
     if change.text is not None or at != memory.event_at:
@@ -31,7 +33,7 @@ def update_memory(kit: MemoryKit, memory: Memory, change: UpdateMemory) -> Memor
         clean, seals = (memory.text, ()) if done is None else (done.text, done.seals)
         gist = memory.gist if clean == memory.text else ""
         indexed, _ = index_texts(kit.embedder, [replace(memory, text=clean, gist=gist, event_at=at)])
-        change = replace(change, text=clean, digest=digest_of(clean), indexed=indexed[0])
+        change = replace(change, text=clean, digest=digest_of(clean, memory.tags), indexed=indexed[0])
     with kit.sealing(memory.scope, seals, memory.trust):
         changed = apply(kit.memories, change)
     if changed.text != memory.text:

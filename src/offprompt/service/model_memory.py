@@ -24,6 +24,7 @@ from offprompt.records import (
     fold_name,
     text_of,
 )
+from offprompt.records.basis import plain_tags
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.records.values import check_unversioned, checked_version
 from offprompt.service.action_problems import RefusedError
@@ -151,8 +152,9 @@ class ModelMemory:
         slots = {slot.name: slot for slot in self.slots()}
         hide, index = self._door.hider(), TextIndex[tuple[str, int]]()
         for slot in slots.values():
+            tags = plain_tags(slot.tags)
             for at, piece in enumerate(passages(text_of(slot.value))):
-                index.add((slot.name, at), " ".join([slot.name, slot.name.replace("_", " "), *slot.tags, piece]))
+                index.add((slot.name, at), " ".join([slot.name, slot.name.replace("_", " "), *tags, piece]))
         asked = asked_for(query, {name: slot.tags for name, slot in slots.items()})
         ranked = dict.fromkeys(name for (name, _), _ in index.search(query, len(index)))
         memories = self._door.memories.recall(query, top_k=MAX_HITS) if self._has_memories() else ()

@@ -10,6 +10,7 @@ from offprompt.recall.docs import Query
 from offprompt.recall.duplicates import nearly_same
 from offprompt.recall.packing import unpack
 from offprompt.records import Indexed, Memory
+from offprompt.records.basis import basis_of
 from offprompt.service.closeness import with_cosines
 from offprompt.service.memory_kit import MemoryKit
 
@@ -33,6 +34,8 @@ def near_duplicates(kit: MemoryKit, memory: Memory, indexed: Indexed) -> tuple[s
     query = with_cosines(kit, query, memory.scope, "exact").query
     with kit.index.open(kit.memories, memory.scope, "exact", memory.created_at) as kept:
         found = [kept.memories[one.doc_id] for one in kept.index.search(query).hits]
+    rests = set(basis_of(memory.tags))
+    found = [one for one in found if set(basis_of(one.tags)) == rests]
     alike = [one for one in found if not one.attribute and nearly_same(one.text, memory.text)]
     if not alike:
         return ()

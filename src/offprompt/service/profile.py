@@ -7,6 +7,7 @@ from typing import Final
 from offprompt.errors import ConflictError, LimitError, NotFoundError
 from offprompt.recall.derive.records import Derived
 from offprompt.records import RULES, Added, Policy, Remembered, Scope, Slot, Trust, text_of
+from offprompt.records.basis import basis_of
 from offprompt.service.slot_writer import Kit, SlotWriter, Writer
 from offprompt.service.slots import Slots
 
@@ -20,8 +21,8 @@ class ProfileWriter:
                 application wrote, or locked.
     """
 
-    def __init__(self, kit: Kit, scope: Scope, trust: Trust) -> None:
-        self._kit, self._slots = kit, Slots(kit, scope)
+    def __init__(self, kit: Kit, scope: Scope, trust: Trust, basis: tuple[str, ...] = ()) -> None:
+        self._kit, self._slots, self._basis = kit, Slots(kit, scope), basis
         self._trust: Trust = trust
 
     def write(self, fact: Derived, done: Added, op_key: str | None) -> Remembered:
@@ -36,7 +37,9 @@ class ProfileWriter:
             why = "locked" if current.locked else "the application's own"
             return Remembered("refused", "slot", name, fact.value, why=f"the slot is {why}", rule=fact.rule)
         value = _value(fact, current)
-        writer = Writer("user", self._trust, RULES, None if op_key is None else f"{op_key}/{fact.rule}")
+        there = () if current is None or fact.effect == "replaces" else basis_of(current.tags)
+        key = None if op_key is None else f"{op_key}/{fact.rule}"
+        writer = Writer("user", self._trust, RULES, key, (*there, *self._basis))
         try:
             if value == "":
                 return self._forgotten(fact, writer)

@@ -13,6 +13,8 @@ from offprompt.recall.derive.deriving import derive
 from offprompt.recall.derive.records import Derived, Turn
 from offprompt.recall.duplicates import normalised
 from offprompt.records import RULES, Added, AddMemory, Memory, MemoryKind, Remembered, Scope, Source, Trust
+from offprompt.records.basis import basis_of
+from offprompt.records.scope import bare_of
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.near_duplicates import near_duplicates
@@ -76,16 +78,18 @@ class _Draft:
     taken: tuple[str, ...] = ()
 
 
-def digest_of(text: str) -> str:
-    """The key of duplicates."""
-    return hashlib.sha256(normalised(text).encode("utf-8", "replace")).hexdigest()[:32]
+def digest_of(text: str, tags: Sequence[str] = ()) -> str:
+    """The key of duplicates: what rests on another consent, or is for another purpose, is none."""
+    rests = basis_of(tags)
+    said = "\n".join([normalised(text), *sorted(rests)]) if rests else normalised(text)
+    return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 class Rememberer:
     """Stores in exactly one scope. Cost of a call: one transaction, the texts' vectors, and the profile's writes."""
 
     def __init__(self, kit: MemoryKit, scope: Scope) -> None:
-        self._kit, self.scope = kit, scope
+        self._kit, self.scope = kit, bare_of(scope)
 
     def store(self, said: Sequence[Said], marks: Marks) -> list[Remembered]:
         """What became of each text, in order, each followed by what rules derived from it.
@@ -120,6 +124,7 @@ class Rememberer:
 
         Raises   LimitError, UsageError, ConflictError; then nothing is stored.
         """
+        self._kit.slots.check_consents(self.scope, marks.tags)
         kept = self._kit.sealed(fact.text, self.scope)
         memory = self._memory(kept.text, Said(kept.text), marks, self._kit.clock.now())
         draft = _Draft(replace(memory, **_topic(fact, memory)), None, fact, kept.taken)
@@ -131,6 +136,7 @@ class Rememberer:
 
     def store_now(self, said: Sequence[Said], marks: Marks) -> list[Remembered]:
         """`store`, or a BackendError if the store does not take it."""
+        self._kit.slots.check_consents(self.scope, marks.tags)
         now = self._kit.clock.now()
         kept = [self._kit.sealed(one.text, self.scope) for one in said]
         clean = [(replace(one, text=done.text), done.taken) for one, done in zip(said, kept, strict=True)]
@@ -196,7 +202,7 @@ class Rememberer:
             importance=0.5 if marks.importance is None else marks.importance,
             tags=marks.tags,
             metadata={**marks.metadata, MESSAGE: one.message} if one.message else marks.metadata,
-            digest=digest_of(text),
+            digest=digest_of(text, marks.tags),
         )
 
     def _stored(self, drafts: Sequence[_Draft], marks: Marks) -> list[Remembered]:
@@ -206,7 +212,7 @@ class Rememberer:
             for draft, one in zip(drafts, indexed, strict=True)
         ]
         results = self._kit.uses.apply(ops)
-        profile = ProfileWriter(self._kit.slots, self.scope, marks.trust)
+        profile = ProfileWriter(self._kit.slots, self.scope, marks.trust, basis_of(marks.tags))
         told: list[Remembered] = []
         for draft, done in zip(drafts, results, strict=True):
             told.append(_told(draft, done, trouble))

@@ -167,7 +167,7 @@ def asked_values(turn: Turn, message: Message, *, show: Sequence[str], head: Hea
     taken = {slot.name for slot, _ in chosen} | set(head.carded)
     askable = [
         slot
-        for slot in turn.stored
+        for slot in filter(turn.kit.slot_kit.usable, turn.stored)
         if (slot.policy in ("when_asked", "card") and slot.name not in taken and may_be_shown(slot))
         or (slot.policy in ("when_asked", "card") and slot.name in head.carded and not _stands(turn, slot, head))
     ]

@@ -11,6 +11,7 @@ import msgspec
 
 from offprompt.errors import BackendError, ConflictError, UsageError
 from offprompt.records import JournalEntry, LedgerEntry, Reply, Scope, SessionChange, SessionRecord, Size
+from offprompt.records.basis import consents_of
 from offprompt.service.accounting import digester
 from offprompt.service.bounding import Bounding
 from offprompt.service.capture import Capture, false_claim
@@ -46,7 +47,7 @@ class Session:
     """
 
     def __init__(self, kit: SessionKit, scope: Scope, options: SessionOptions) -> None:
-        self._kit, self.scope, self._options = kit, scope, options
+        self._kit, self._scope, self._options = kit, scope, options
         self._model = Model.of(options, kit)
         self._lock = SessionLock(scope, kit.coordinator)
         self._keyed: Callable[[str], str] | None = None
@@ -61,6 +62,12 @@ class Session:
         self._last_entry: LedgerEntry | None = None
         self._asked = 0
         self._pending: LedgerEntry | None = None
+
+    @property
+    def scope(self) -> Scope:
+        """Whose conversation it is; what is granted to it now is found with it."""
+        grants = self._kit.memories.grants
+        return self._scope if grants is None else grants.view(self._scope, self._kit.actor)
 
     def follow(self, before: Session) -> None:
         """Go on with what another object of this conversation has read and counted, which is used no more.
@@ -340,6 +347,8 @@ class Session:
         if self._read_at is None and stored is not None:
             self._conversation.add(self._kit.sessions.journal(self.scope))
             self._read_at = _state_of(stored)
+        named = tuple(name for name in consents_of(self._kit.basis) if name not in record.consents)
+        record = replace(record, consents=(*record.consents, *named)) if named else record
         return record, Turn.of(self._kit, record, self._model, self._digest)
 
     def _new_record(self) -> SessionRecord:

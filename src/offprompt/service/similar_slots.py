@@ -7,6 +7,7 @@ from typing import Final
 
 from offprompt.errors import BackendError, UnsupportedError
 from offprompt.records import Slot, text_of
+from offprompt.records.basis import plain_tags
 from offprompt.service.turn import Turn
 from offprompt.wire.referring import asks_of_oneself
 
@@ -45,5 +46,5 @@ def similar_slot(turn: Turn, text: str, slots: Sequence[Slot]) -> str:
 
 def _told(slot: Slot) -> str:
     """The slot as a sentence tells it: name, tags, value."""
-    names = ", ".join([slot.name.replace("_", " ").replace("-", " "), *slot.tags])
+    names = ", ".join([slot.name.replace("_", " ").replace("-", " "), *plain_tags(slot.tags)])
     return f"{names}: {text_of(slot.value)[:MAX_VALUE_CHARS]}"

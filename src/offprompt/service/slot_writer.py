@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from offprompt.config import Settings
-from offprompt.errors import LimitError, NameInvalidError
+from offprompt.errors import ConflictError, LimitError, NameInvalidError
 from offprompt.protocols import Clock, SlotStore, Tokenizer, run
 from offprompt.records import (
     DEFAULT,
@@ -30,6 +30,7 @@ from offprompt.records import (
     fold_name,
     text_of,
 )
+from offprompt.records.basis import consents_of, may_be_used
 from offprompt.records.values import pieces
 from offprompt.service.granting import Grants
 from offprompt.service.holding import Holds
@@ -42,12 +43,16 @@ from offprompt.wire.schema import check_schema
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes: source, trust, actor, and the write's own name, by which a replay is known."""
+    """Who writes: source, trust, actor, and the write's own name, by which a replay is known.
+
+    basis    tags of the purpose and consent of what is written; None: those of the slot stay.
+    """
 
     source: Source = "app"
     trust: Trust = "user"
     actor: str = "app"
     op_key: str | None = None
+    basis: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class Kit:
 
     spool    None: no write is kept. quotas: what an app may store; None: anything. holds: what is not erased.
     stones   who was erased; None: nobody. grants: who finds what spaces and agents hold; None: nobody.
+    purposes what slots are read for: others are not found; None: for anything.
     """
 
     slots: SlotStore
@@ -67,6 +73,11 @@ class Kit:
     holds: Holds | None = None
     stones: Tombstones | None = None
     grants: Grants | None = None
+    purposes: frozenset[str] | None = None
+
+    def usable(self, slot: Slot) -> bool:
+        """Whether a slot may be used for what is asked."""
+        return self.purposes is None or may_be_used(slot.tags, self.purposes)
 
     def check_erasable(self, scope: Scope) -> None:
         """Nothing, if nothing in the scope's subtree is under a legal hold.
@@ -79,6 +90,18 @@ class Kit:
     def erased_at(self, scope: Scope) -> float:
         """When whom a scope is of was last erased; what is older does not come back. 0.0: never."""
         return 0.0 if self.stones is None else self.stones.erased_at(scope)
+
+    def check_consents(self, scope: Scope, tags: Sequence[str]) -> None:
+        """Nothing, if no consent among the tags was withdrawn in the scope.
+
+        Raises   ConflictError.
+        """
+        for name in consents_of(tags) if self.stones is not None else ():
+            if self.stones is not None and self.stones.is_withdrawn(scope, name):
+                raise ConflictError(
+                    f"the consent {name!r} was withdrawn in {scope}, so nothing is stored under it; nothing was "
+                    "changed: name one that holds, or none"
+                )
 
     def make_way(self) -> None:
         """Do the writes that wait, before what must not come before them.
@@ -113,6 +136,7 @@ class SlotWriter:
             writer.trust,
             writer.actor,
             op_key=writer.op_key,
+            basis=writer.basis,
             limits=self._kit.limits,
             **options,
         )
@@ -122,6 +146,7 @@ class SlotWriter:
 
         Raises   LimitError, SchemaError, ConflictError, NameInvalidError; then nothing is stored.
         """
+        self._kit.check_consents(self.scope, (*(put.basis or ()), *(put.tags or ())))
         text = text_of(put.value)
         limits = self._kit.limits
         size = len(text.encode())

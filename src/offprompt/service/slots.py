@@ -31,6 +31,7 @@ from offprompt.records import (
     clean_name,
     fold_name,
 )
+from offprompt.records.basis import basis
 from offprompt.records.values import (
     checked_count,
     checked_options,
@@ -55,7 +56,7 @@ class Slots(Guards):
     for reading; a write must spell it as stored.
     """
 
-    def write(
+    def write(  # noqa: PLR0913 - options that users type by name
         self,
         name: str,
         value: Json,
@@ -67,6 +68,8 @@ class Slots(Guards):
         if_version: int | None = None,
         split: bool = False,
         schema: Mapping[str, Any] | None = None,
+        purpose: str | None = None,
+        consent: str | None = None,
     ) -> Slot:
         """Write a value, and return the slot as stored.
 
@@ -78,20 +81,22 @@ class Slots(Guards):
         policy      what the model sees of it; None: what it has, else chosen from the value (the event says why).
         if_version  the version that must be current, 0 for "not there yet".
         schema      a JSON Schema that this and all later values must fit; None keeps it.
+        purpose     what it may be used for. consent: what it rests on, see `withdraw`. If neither is given both stay.
         Spooled     with the setting `write_deadline_s`, what the store does not take in time waits on this machine, and
                     the slot returned is `spooled`; not with if_version, whose answer the caller needs.
         Raises      NameInvalidError, LimitError, ConflictError, SchemaError, UsageError; then nothing is changed.
         """
         options = checked_options(str(name), ttl_s, tags, importance, policy, if_version, schema)
         given: dict[str, Any] = {"split": split, "schema": schema, "policy": policy, **options}
-        spool, writer = self._kit.spool, Writer(actor=self._actor.name, op_key=self._op_key)
+        rests = None if purpose is None and consent is None else basis(purpose, consent)
+        spool, writer = self._kit.spool, Writer(actor=self._actor.name, op_key=self._op_key, basis=rests)
         if spool is None or if_version is not None:
             self._kit.make_way()
             return self.write_as(writer, name, value, **given)
         own, at = (clean_name(name), checked_value(name, value)), self._kit.clock.now()
         done = spool.attempt(
             lambda key: self.write_as(replace(writer, op_key=self._op_key or key), name, value, **given),
-            lambda key: spooled_slot(key, at, self.scope, *own, given, writer.actor),
+            lambda key: spooled_slot(key, at, self.scope, *own, given, writer),
         )
         return told_slot(done) if isinstance(done, Spooled) else done
 
@@ -123,7 +128,9 @@ class Slots(Guards):
         actor = actor or self._actor.name
         found = run(self._kit.slots, GetSlot(self.scope, clean_name(name), touch, actor, "inherit"))
         # Parts are used with their slot: a sliding life must not leave them behind.
-        return None if found is None else self._whole(found, touch=touch, actor=actor)
+        if found is None or not self._kit.usable(found):
+            return None
+        return self._whole(found, touch=touch, actor=actor)
 
     def get_many(self, names: Sequence[str]) -> dict[str, Slot]:
         """The slots that are there, by the name asked for."""
@@ -212,7 +219,8 @@ class Slots(Guards):
         query = SlotQuery(self.scope, within, names, checked_tags(tags), since, until, forgotten)
         slots = run(self._kit.slots, ListSlots(query))
         parts = {(slot.scope, fold_name(f"{slot.name}.{part}")) for slot in slots for part in range(1, slot.parts + 1)}
-        heads = [slot for slot in slots if (slot.scope, fold_name(slot.name)) not in parts]
+        usable = [slot for slot in slots if self._kit.usable(slot)]
+        heads = [slot for slot in usable if (slot.scope, fold_name(slot.name)) not in parts]
         return heads if forgotten else [self._whole(slot) for slot in heads]
 
     def rank(self, *, limit: int | None = None) -> list[tuple[Slot, float]]:

@@ -17,11 +17,12 @@ if TYPE_CHECKING:  # NumPy is loaded with the first memory
 
 
 def spooled_slot(
-    key: str, at: float, scope: Scope, name: str, value: Json, options: dict[str, Any], actor: str
+    key: str, at: float, scope: Scope, name: str, value: Json, options: dict[str, Any], writer: Writer
 ) -> Spooled:
     """The write of a slot. options: those of `Slots.write_as`, JSON but for DEFAULT."""
     given = {option: value for option, value in options.items() if value is not DEFAULT}
-    return Spooled(key, at, "write", scope, {"name": name, "value": value, "options": given, "actor": actor})
+    what = {"name": name, "value": value, "options": given, "actor": writer.actor, "basis": writer.basis}
+    return Spooled(key, at, "write", scope, what)
 
 
 def told_slot(spooled: Spooled) -> Slot:
@@ -61,7 +62,9 @@ class SpooledWrites:
             options["tags"] = tuple(options["tags"])
         slots = Slots(replace(self.kit, spool=None), one.scope)
         actor = one.what.get("actor", "app")  # what an older program spooled was the application's
-        slots.write_as(Writer(actor=actor, op_key=one.key), one.what["name"], one.what["value"], **options)
+        rests = one.what.get("basis")
+        writer = Writer(actor=actor, op_key=one.key, basis=None if rests is None else tuple(rests))
+        slots.write_as(writer, one.what["name"], one.what["value"], **options)
 
     def _remember(self, one: Spooled) -> None:
         from offprompt.service.remembering import Marks, Rememberer, Said  # noqa: PLC0415 - loads NumPy and the rules

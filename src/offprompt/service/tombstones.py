@@ -11,6 +11,7 @@ from offprompt.records import Scope
 from offprompt.service.accounting import digester
 
 PREFIX = "erased/"
+WITHDRAWN = "withdrawn/"
 
 
 class Tombstone(msgspec.Struct, frozen=True):
@@ -51,6 +52,19 @@ class Tombstones:
         )
         texts = [self._store.note(self._name(owner)) for owner in owners if owner is not None]
         return max((_decoded(text).at for text in texts if text is not None), default=0.0)
+
+    def withdraw(self, scope: Scope, consent: str, at: float) -> None:
+        """Note that a consent was withdrawn in a scope; once more changes nothing."""
+        text = msgspec.json.encode(at).decode()
+        self._store.set_note(self._withdrawn(scope, consent), text, was=None)
+
+    def is_withdrawn(self, scope: Scope, consent: str) -> bool:
+        """Whether a consent was withdrawn in a scope, or in one that it inherits. Cost: a read for each of these."""
+        return any(self._store.note(self._withdrawn(one, consent)) is not None for one in scope.inherited())
+
+    def _withdrawn(self, scope: Scope, consent: str) -> str:
+        key = digester(self._store.digest_key(Scope(scope.app, shared=True)))
+        return f"{WITHDRAWN}{quote(scope.app, safe='')}/{key(chr(10).join([*scope.key, consent]))}"
 
     def kept(self) -> Kept:
         """All of them, for after a backup was put in the store's place."""

@@ -69,7 +69,7 @@ def _spooled(reply: Reply, capture: Capture, without: WithoutMemory, known: Know
     if not said:
         return ()
     target = captured_scope(scope) or scope
-    marks = Marks(source="user", actor=kit.actor.via("session"))
+    marks = Marks(tags=kit.basis, source="user", actor=kit.actor.via("session"))
     return tuple(Rememberer(kit.memories.kit, target).store(said, marks))
 
 

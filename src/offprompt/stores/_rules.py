@@ -23,6 +23,7 @@ from offprompt.records import (
     clean_name,
     fold_name,
 )
+from offprompt.records.basis import basis_of, consents_of, plain_tags
 from offprompt.stores._guards import check_lock, check_shared, recent_writes
 from offprompt.stores._values import own_schema, storable, stored_value
 
@@ -126,7 +127,9 @@ def plan_put(
     slot = _written(op, name, (value, size), held, recent, now)
     kept = [*(marks if held is not None else ()), Mark(slot.version, op.trust, op.op_key)]
     drop = _surplus(kept, op.limits.keep_versions)
-    return PlannedPut(slot, op.op_key, drop, fresh=held is None)
+    before = () if held is None else consents_of(held.tags)
+    is_other = bool(before) and set(before) != set(consents_of(slot.tags))
+    return PlannedPut(slot, op.op_key, drop, fresh=held is None or is_other)
 
 
 def plan_forget(op: ForgetSlot, row: Slot | None, *, now: float) -> Slot | None:
@@ -263,7 +266,7 @@ def _written(
         expires_at=None if ttl_s is None else now + ttl_s,
         ttl_s=ttl_s,
         sliding=sliding,
-        tags=_first(op.tags, current.tags if current is not None else None, ()),
+        tags=_tags(op, current),
         importance=importance,
         uses=current.uses if current is not None else 0,
         used_at=current.used_at if current is not None else None,
@@ -273,6 +276,14 @@ def _written(
         locked=held is not None and held.locked,
         recent=recent,
     )
+
+
+def _tags(op: PutSlot, current: Slot | None) -> tuple[str, ...]:
+    """The tags as they will be; purpose and consent stay until others are given."""
+    there = () if current is None else current.tags
+    given = there if op.tags is None else op.tags
+    rests = op.basis if op.basis is not None else basis_of(given) or basis_of(there)
+    return (*plain_tags(given), *dict.fromkeys(rests))
 
 
 def _first(given: Any, kept: Any, default: Any) -> Any:

@@ -253,3 +253,21 @@ class FaceMemories(FaceKit):
             alice.recall("tea", rerank=True)
         with pytest.raises(UnsupportedError):
             alice.remember("a", derive="model")
+
+    def test_purpose_and_consent_are_kept_asked_for_and_withdrawn(self, here: Offprompt) -> None:
+        own = here.scope(user="purposeful")
+        own.remember("Her size is forty-two.", purpose="support", consent="c-1", derive="none")
+        own.remember("The parcel goes to Porto.", derive="none")
+        assert own.write("size", "42", purpose="Support", consent="c-1").consent == "c-1"
+        found = own.recall("size parcel", purposes=["billing"], floor=0.0)
+        assert [hit.text for hit in found] == ["The parcel goes to Porto."]
+        assert len(own.recall("size parcel", purposes=["support"], floor=0.0)) == 2
+        assert {one.consent for one in own.known()} == {"c-1", ""}
+        for wrong in ("support", []):
+            with pytest.raises(UsageError):
+                own.recall("size", purposes=wrong)
+        done = own.withdraw("c-1")
+        assert (done.slots, len(done.memories), done.sessions) == (("size",), 1, ())
+        assert [one.text for one in own.memories.list()] == ["The parcel goes to Porto."]
+        with pytest.raises(ConflictError, match="withdrawn"):
+            own.write("size", "42", consent="c-1")

@@ -11,6 +11,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from offprompt.records.basis import plain_tags
+
 _WORD: Final = re.compile(r"[^\W\d_]+|\d+")
 _TOKEN: Final = re.compile(r"[^\W_]+|[^\w\s]")
 _ASKING: Final = re.compile(
@@ -41,7 +43,7 @@ def asked_for(text: str, slots: Mapping[str, Sequence[str]]) -> dict[str, str]:
     asked = _ideas_in(folded)
     found: dict[str, str] = {}
     for name, tags in slots.items():
-        why = _why(name, tags, folded, words, asked)
+        why = _why(name, plain_tags(tags), folded, words, asked)
         if why:
             found[name] = why
     return found
