@@ -54,12 +54,13 @@ SEALED: Final = re.compile(rb"(?<=[\"/])[\w-]{22}si[\w-]{10,}")
 
 @dataclass(frozen=True)
 class Pair:
-    """Who asks, and whose memory stands where the examples look. shared: what is asked for is the shared scope."""
+    """Who asks, and whose memory stands where the examples look. granted: to whom what the owner's agent keeps is."""
 
     name: str
     asks: Identity
     headers: Mapping[str, str]
     owner: Mapping[str, Any]
+    granted: tuple[str, ...] = ()
 
 
 PAIRS: Final = (
@@ -102,6 +103,13 @@ PAIRS: Final = (
         {"user": "alice", "agent": "support"},
     ),
     Pair("another agent's", Identity(agents=("billing",), roles=ALL), {}, {"agent": "support"}),
+    Pair(
+        "another agent's of the same user, granted to others alone",
+        Identity(agents=("billing",), roles=ALL, key="f" * 16),
+        {"Offprompt-User": "alice"},
+        {"user": "alice", "agent": "support"},
+        ("user:bob", "agent:sales", "key"),
+    ),
 )
 
 
@@ -178,6 +186,10 @@ def worlds(pair: Pair, tmp_path: Path) -> Iterator[Worlds]:
         }
         filled(elsewhere.memory.scope(**{**pair.owner, **moved}), "z", "z1")
         elsewhere.memory.keys.create("theirs", app="zhop")
+        for world, agent in ((there, pair.owner.get("agent", "")), (elsewhere, ELSEWHERE["agent"])):
+            for to in pair.granted:
+                key_id = world.memory.keys.create("granted").key.key_id if to == "key" else ""
+                world.memory.grants.add("agent", agent, to=f"key:{key_id}" if key_id else to)
         yield Worlds(there, elsewhere, memory_id, key.key.key_id)
 
 
