@@ -7,7 +7,7 @@ from offprompt.records.alias import AliasesOf, JoinUsers, Moved, MoveSlots, User
 from offprompt.records.erasure import ErasedStore, ErasureReceipt, Hold, Reached
 from offprompt.records.event import Event
 from offprompt.records.finding import Finding
-from offprompt.records.grant import Grant, GrantKind
+from offprompt.records.grant import Grant, GranteeKind, GrantKind
 from offprompt.records.json import Json, Message, as_dict, as_list, canonical, compact, text_of
 from offprompt.records.known import Known
 from offprompt.records.ledger import LedgerEntry, Shown, Size, Usage
@@ -131,6 +131,7 @@ __all__ = [
     "GetSlot",
     "Grant",
     "GrantKind",
+    "GranteeKind",
     "GuardSlot",
     "Head",
     "Hit",
