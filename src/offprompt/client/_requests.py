@@ -30,8 +30,8 @@ class Request:
     path      percent-encoded. query: None and empty lists are left out. body: JSON, or ABSENT.
     is_read   it changes nothing: it may be asked again without a key of its own.
     on_line   the answer is lines: called with each as it comes. The result says whether they came to their end.
-    upload    a file whose bytes are the body. download: a new file that takes the answer's lines; then the answer is
-              their number.
+    upload    a file whose bytes are the body. content: the bytes themselves.
+    download  a new file that takes the answer's lines; then the answer is their number.
     """
 
     method: str
@@ -42,6 +42,7 @@ class Request:
     is_read: bool = False
     on_line: Callable[[Any], object] | None = None
     upload: Path | None = None
+    content: bytes | None = None
     download: Path | None = None
 
     @property
@@ -155,6 +156,8 @@ def id_headers(app: str | None, scope: Scope | None = None) -> dict[str, str]:
     if scope is not None:
         named |= {"User": scope.user, "Agent": scope.agent, "Session": scope.session}
     headers = {f"Offprompt-{kind}": quote(value, safe=PLAIN) for kind, value in named.items() if value is not None}
+    if scope is not None and scope.space is not None:
+        headers["Offprompt-Space"] = quote(scope.space, safe=PLAIN)
     return headers | ({"Offprompt-Shared": "true"} if scope is not None and scope.shared else {})
 
 

@@ -122,8 +122,10 @@ class _Wire:
         if request.body is not ABSENT:
             headers["Content-Type"] = "application/json"
             parts["content"] = encoded(request.body)
-        if request.upload is not None:
+        if request.upload is not None or request.content is not None:
             headers["Content-Type"] = "application/octet-stream"
+        if request.content is not None:
+            parts["content"] = request.content
         return parts
 
     def answered(self, response: httpx.Response) -> Any:

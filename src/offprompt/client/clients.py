@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from offprompt.client._answers import record_of, records_of
+from offprompt.client._documents import ingested
 from offprompt.client._files import last_line
 from offprompt.client._keys import key_of
 from offprompt.client._requests import Asking, Async, Request, Sync, asked, id_headers, path_of
@@ -18,6 +19,7 @@ from offprompt.client.scopes import AsyncBoundScope, BoundScope
 from offprompt.errors import ScopeError, UnsupportedError, UsageError
 from offprompt.records import ErasureReceipt, Scope
 from offprompt.records.alias import Joined
+from offprompt.records.document import Ingest
 from offprompt.records.holder import Holder
 from offprompt.records.subject import SubjectExport
 
@@ -59,6 +61,13 @@ class ClientCalls:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.url}>"
 
+    @asked
+    def ingest(
+        self, path: str | os.PathLike[str], *, space: str, app: str | None = None, **options: Any
+    ) -> Asking[Ingest]:
+        """Make the documents at a path of this machine passages of a space: short for `space(…).ingest(…)`."""
+        return (yield from ingested(Scope(app or self._server.app or "default", space=space), path, **options))
+
     @property
     def parts(self) -> NoReturn:
         """Nothing here.
@@ -91,10 +100,19 @@ class ClientCalls:
 
     @asked
     def erase(
-        self, *, user: str | None = None, agent: str | None = None, session: str | None = None, app: str | None = None
+        self,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        space: str | None = None,
+        app: str | None = None,
     ) -> Asking[ErasureReceipt]:
-        """Remove all that is stored of one user, agent or session, for good, from every store: see the library's."""
-        headers, _ = self._scoped(user, agent, session, app, shared=False)
+        """Remove all that is stored of one user, agent, session or space, for good: see the library's."""
+        if space is None:
+            headers, _ = self._scoped(user, agent, session, app, shared=False)
+        else:
+            headers = id_headers(app, Scope(app or self._server.app or "default", user, agent, session, space=space))
         return record_of((yield Request("POST", path_of("v1", "erasures"), headers=headers)), ErasureReceipt)
 
     @asked
@@ -180,6 +198,11 @@ class Client(ClientCalls, Sync):
                 raise
         return BoundScope(self._transport, headers, scope)
 
+    def space(self, name: str, *, app: str | None = None) -> BoundScope:
+        """What is kept for whom it is granted to, by its name; for admins of the whole app. Asks nothing."""
+        scope = Scope(app or self._server.app or "default", space=name)
+        return BoundScope(self._transport, id_headers(app, scope), scope)
+
     def close(self) -> None:
         """Let go of the connections."""
         self.is_closed = True
@@ -218,6 +241,11 @@ class AsyncClient(ClientCalls, Async):
         """A scope by its ids; without any, the default user, else whom the key is for. Asks nothing."""
         headers, scope = self._scoped(user, agent, session, app, shared=shared)
         return AsyncBoundScope(self._transport, headers, scope)
+
+    def space(self, name: str, *, app: str | None = None) -> AsyncBoundScope:
+        """What is kept for whom it is granted to, by its name; for admins of the whole app. Asks nothing."""
+        scope = Scope(app or self._server.app or "default", space=name)
+        return AsyncBoundScope(self._transport, id_headers(app, scope), scope)
 
     async def close(self) -> None:
         """Let go of the connections."""

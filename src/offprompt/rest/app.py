@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from offprompt.rest import (
+    documents,
     erasures,
     grants,
     health,
@@ -54,6 +55,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *scopes.ENDPOINTS,
     *sessions.ENDPOINTS,
     *transfer.ENDPOINTS,
+    *documents.ENDPOINTS,
     *users.ENDPOINTS,
     *erasures.ENDPOINTS,
     *grants.ENDPOINTS,

@@ -12,7 +12,7 @@ import msgspec
 
 from offprompt.errors import UsageError
 from offprompt.records import Actor, Identity, Role, Scope
-from offprompt.service.access import actor_for, check_whole_app, scope_for
+from offprompt.service.access import actor_for, check_role, check_whole_app, scope_for
 from offprompt.service.bound import BoundScope
 from offprompt.service.offprompt import Offprompt
 
@@ -71,21 +71,27 @@ class Call:
         Raises   ForbiddenError, ScopeError.
         """
         said = self.headers.get
-        ids = said("offprompt-app"), said("offprompt-user"), said("offprompt-agent"), said("offprompt-session")
+        ids = tuple(said(f"offprompt-{kind}") for kind in ("app", "user", "agent", "session", "space"))
         scope, actor = _named(self.identity, self.endpoint.role or "read", ids, said("offprompt-shared", "false"))
         return self.memory.bound(scope, actor, op_key=self.op_key)
 
 
 @lru_cache(maxsize=4096)
 def _named(identity: Identity, role: Role, ids: tuple[str | None, ...], shared: str) -> tuple[Scope, Actor]:
-    """What headers mean for an identity: the scope, and whose doing it is. ids: of app, user, agent, session."""
+    """What headers mean for an identity: the scope, and whose doing it is. ids: of app, user, agent, session, space."""
     if shared not in ("true", "false"):
         raise UsageError(f"Offprompt-Shared: {shared[:40]!r}; it is true or false")
-    names = ("Offprompt-App", "Offprompt-User", "Offprompt-Agent", "Offprompt-Session")
-    app, user, agent, session = (
+    names = ("Offprompt-App", "Offprompt-User", "Offprompt-Agent", "Offprompt-Session", "Offprompt-Space")
+    app, user, agent, session, space = (
         None if one is None else decoded(name, one) for name, one in zip(names, ids, strict=True)
     )
-    scope = scope_for(identity, app=app, user=user, agent=agent, session=session, shared=shared == "true", role=role)
+    if space is not None:
+        check_role(identity, role)
+        check_whole_app(identity, app, role="admin")
+        scope = Scope(identity.app, user, agent, session, shared == "true", space)
+    else:
+        named = {"user": user, "agent": agent, "session": session}
+        scope = scope_for(identity, app=app, shared=shared == "true", role=role, **named)
     return scope, actor_for(identity, scope.user)
 
 

@@ -21,6 +21,7 @@ SCOPE_HEADERS: Final[Mapping[str, str]] = {
     "Offprompt-Session": "A session's memory.",
     "Offprompt-App": "The tenant; the key's own unless given.",
     "Offprompt-Shared": "`true`: what everyone may read.",
+    "Offprompt-Space": "A space, instead of all these: for admins of the whole app.",
 }
 ENCODED: Final = " Percent-encoded UTF-8; it narrows what the key allows."
 IDEMPOTENCY: Final = "Idempotency-Key"
@@ -35,6 +36,9 @@ OTHER_HEADERS: Final[Mapping[str, str]] = {
 ID: Final = r"^(?:[ -$&-~]|%[0-9A-Fa-f]{2}){1,256}$"
 """One to 256 bytes, each as it is or encoded."""
 
+SPACE: Final = r"^[a-z0-9-][a-z0-9_.-]{0,63}$"
+"""The plainest of names; letters of any script do as well, encoded."""
+
 NAME: Final = r"^(?=.*[^. ])(?:[ -$&-.0-\[\]-~]|%[2-7][0-9A-Fa-f]){1,85}$"
 """A name without folders, each byte as it is or encoded."""
 
@@ -42,6 +46,7 @@ TAGS: Final = r'^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$'
 FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
     **{name: {"pattern": ID} for name in SCOPE_HEADERS},
     "Offprompt-Shared": {"enum": ["true", "false"]},
+    "Offprompt-Space": {"pattern": SPACE},
     IDEMPOTENCY: {"pattern": "^[!-~]{1,255}$"},
     FILE: {"pattern": NAME},
     "If-Match": {"pattern": TAGS},

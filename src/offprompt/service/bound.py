@@ -238,6 +238,7 @@ class BoundScope:
             derive=derive,
             purpose=purpose,
             consent=consent,
+            spaces=clean_spaces(spaces),
         )
         parts = self._parts
         kit = SessionKit(
@@ -253,7 +254,7 @@ class BoundScope:
             parts.coordinator if parts.slots is not parts.main else None,
             self.actor,
             parts.quotas,
-            clean_spaces(spaces),
+            options.spaces,
             options.basis,
         )
         return Session(kit, scope, options)

@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from offprompt.errors import UsageError
 from offprompt.records import Message
+from offprompt.records.basis import basis
+from offprompt.records.scope import clean_spaces
 from offprompt.wire.head import Language
 from offprompt.wire.shapes import Wire
 
@@ -39,6 +41,14 @@ class SessionOptions:
     actions: Literal["tools", "text"] = "tools"
     capture: Capture | None = None
     derive: Derive | None = None
+    purpose: str | None = None
+    consent: str | None = None
+    spaces: tuple[str, ...] = ()
+
+    @property
+    def basis(self) -> tuple[str, ...]:
+        """The tags of what is stored of the session."""
+        return basis(self.purpose, self.consent)
 
     def __post_init__(self) -> None:
         for what, value, known in (
@@ -53,6 +63,8 @@ class SessionOptions:
                 raise UsageError(f"{what}={value!r}: it is one of {', '.join(str(each) for each in known)}")
         if not isinstance(self.model, str) or not isinstance(self.system, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"model={self.model!r}, system={self.system!r}: both are text")
+        _ = self.basis
+        object.__setattr__(self, "spaces", clean_spaces(self.spaces))
         given = self.context_tokens
         if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"context_tokens={self.context_tokens!r}: give the model's window, a number above 0")
