@@ -84,3 +84,27 @@ def test_a_key_finds_what_an_agent_keeps_where_it_is_granted_to_the_key(admin: C
         own.scope().write("seat", "None.")
         assert own.scope().read("seat") == "None."
         assert admin.scope(user="carl", agent="helper").read("seat") == "Window."
+
+
+def test_a_space_that_is_not_granted_is_answered_as_one_that_is_not_there(server: Running) -> None:
+    fact = "The blue folder holds the quarterly figures."
+    _, admin = key(server, roles=["admin"])
+    key_id, token = key(server, users=["eve"])
+    server.memory.space("legal").remember(fact, derive="none")
+
+    def asked(name: str) -> tuple[int, bytes]:
+        body = {"query": "Which folder holds the quarterly figures?", "spaces": [name]}
+        headers = {"authorization": f"Bearer {token}"}
+        answer = server.http.post("/v1/memories/recall", json=body, headers=headers)
+        return answer.status_code, answer.content
+
+    assert asked("legal") == (asked("lexal")[0], asked("lexal")[1].replace(b"lexal", b"legal"))
+    assert fact.encode() not in asked("legal")[1]
+    grants = [(kind, to) for kind in ("space", "agent") for to in ("user:carl", "agent:b", "user:eve", f"key:{key_id}")]
+    with Client(server.url, key=admin) as client:
+        for kind, to in grants:
+            finds = kind == "space" and to in ("user:eve", f"key:{key_id}")
+            client.grants.add(kind, "legal", to=to)  # pyright: ignore[reportArgumentType]
+            assert (fact.encode() in asked("legal")[1]) is finds, (kind, to)
+            client.grants.remove(kind, "legal", to=to)  # pyright: ignore[reportArgumentType]
+    assert asked("legal") == (asked("lexal")[0], asked("lexal")[1].replace(b"lexal", b"legal"))

@@ -268,7 +268,9 @@ def test_what_is_lent_is_never_changed(mem: Offprompt) -> None:
     assert (helper.read("seat"), [hit.text for hit in helper.recall(QUESTION)]) == ("Window.", [FACT])
     assert other.clear()["slots"] == 1
     assert helper.read("seat") == "Window."
-    # The user's own scope holds what all agents keep for them: it is theirs, granted or not.
+    with pytest.raises(ForbiddenError, match="granted to user=alice to find, not to change"):
+        mem.scope(user="alice").forget("seat")
+    # By its id the user corrects what each agent keeps for them, granted or not.
     assert mem.scope(user="alice").correct(done.name, "Red folder.").text == "Red folder."
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from offprompt.errors import ForbiddenError
-from offprompt.records.scope import OwnScope, Scope, Within, lent
+from offprompt.records.scope import OwnScope, Scope, Within, is_others
 
 Role: TypeAlias = Literal["read", "write", "admin"]
 """What one may do: find, change, or all: erase, users, keys, the shared scope, what wipes much at once."""
@@ -136,7 +136,7 @@ class Actor:
 
     def may_change(self, scope: Scope, found: Scope) -> bool:
         """Whether what was found in another scope from `scope` may be changed from there; never what was granted."""
-        if lent(scope, found):
+        if is_others(scope, found):
             return False
         if not self.bounded or found == scope:
             return True

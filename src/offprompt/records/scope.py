@@ -229,10 +229,6 @@ class GrantedScope(Scope):
         object.__setattr__(made, "also", further)
         return made
 
-    def lends(self, scope: Scope) -> bool:
-        """Whether what is stored in a scope is found by a grant alone: it is another's, to be read and left."""
-        return scope in self.also and not self.bare.holds(scope)
-
     def inherited(self) -> tuple[Scope, ...]:
         """See Scope."""
         own = self.bare.inherited()
@@ -262,8 +258,13 @@ def bare_of(scope: Scope) -> Scope:
 
 
 def lent(scope: Scope, found: Scope) -> bool:
-    """Whether what a scope finds in another one is lent to it: read, never changed, and never taken for its own."""
-    return isinstance(scope, GrantedScope) and scope.lends(found)
+    """Whether what a scope finds in another one is found by a grant: read and left, and never taken for its own."""
+    return isinstance(scope, GrantedScope) and found in scope.also
+
+
+def is_others(scope: Scope, found: Scope) -> bool:
+    """Whether it is lent, and does not lie below the scope either: a user's is what each agent keeps for them."""
+    return lent(scope, found) and not scope.holds(found)
 
 
 @lru_cache(maxsize=1024)

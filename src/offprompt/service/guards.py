@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from offprompt.errors import NotFoundError, UsageError
+from offprompt.errors import ForbiddenError, NotFoundError, UsageError
 from offprompt.protocols import run
 from offprompt.records import APPLICATION, Actor, Event, GetSlot, GuardSlot, LogEvents, Place, Scope, Slot, clean_name
+from offprompt.records.scope import lent
 from offprompt.service.granting import Grants
 from offprompt.service.slot_writer import Kit, check_no_part
 from offprompt.wire.places import clean_place
@@ -35,6 +36,14 @@ class Guards:
     def scope(self) -> Scope:
         """Whose slots they are; what is granted to it now is found with them."""
         return self._scope if self._grants is None else self._grants.view(self._scope, self._actor)
+
+    def _check_lent(self, slot: Slot) -> None:
+        """Raises ForbiddenError for a slot that is found by a grant: it is forgotten in its own scope alone."""
+        if lent(scope := self.scope, slot.scope):
+            raise ForbiddenError(
+                f"slot {slot.name!r} belongs to {slot.scope}, which is granted to {scope} to find, not to change; "
+                "change it in its own scope"
+            )
 
     def allow(self, name: str, tool: str, argument: str, *, host: str = "") -> Slot:
         """Let the handle of a `never` slot resolve in one more place; everywhere else it stays refused.

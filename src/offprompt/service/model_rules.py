@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from offprompt.errors import ConflictError
 from offprompt.records import Memory, Scope, Slot, text_of
-from offprompt.records.scope import lent
+from offprompt.records.scope import is_others, lent
 from offprompt.service.action_problems import RefusedError
 
 
@@ -39,7 +39,7 @@ def check_forget(slot: Slot, reader: Scope) -> None:
 
 def check_forget_memory(memory: Memory, reader: Scope) -> None:
     """Nothing, if a model that reads `reader` may hide that memory; ConflictError for another's."""
-    if memory.scope.user != reader.user or lent(reader, memory.scope):
+    if memory.scope.user != reader.user or is_others(reader, memory.scope):
         raise ConflictError(
             f"memory {memory.memory_id!r} belongs to {memory.scope}; the application may forget it there"
         )

@@ -164,6 +164,7 @@ class Slots(Guards):
         slot = self._find(name)
         if slot is None:
             raise self.missing(name)
+        self._check_lent(slot)
         self._actor.check_change(self.scope, slot.scope, f"slot {slot.name!r}")
         check_no_part(self._kit.slots, slot.scope, slot.name)
         try:
