@@ -13,10 +13,12 @@ from offprompt.cli.call import Call, command
 from offprompt.cli.errors import corrected, quoted
 from offprompt.cli.given import ConsentOption, PurposeOption, WithinOption, parsed, scope_words, stdin_text, text_given
 from offprompt.cli.render import seconds_of
-from offprompt.errors import NotFoundError, UsageError
+from offprompt.errors import NotFoundError, ScopeError, UsageError
 from offprompt.records import DEFAULT, MEMORY_KINDS, Default, MemoryKind, MemoryState, as_dict
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.records.values import check_unversioned
+from offprompt.service.bound import BoundScope
+from offprompt.service.offprompt import Offprompt
 
 memories = typer.Typer(name="memory", help="Texts of one scope, found by meaning.", no_args_is_help=True)
 
@@ -96,10 +98,14 @@ def recall(
     purpose: Annotated[
         list[str] | None, typer.Option(help="What the answer is for; may be repeated. Others are not found.")
     ] = None,
+    space: Annotated[
+        list[str] | None,
+        typer.Option(help="A space to look in besides, if it is granted to whose memory it is; may be repeated."),
+    ] = None,
 ) -> None:
-    """Find memories by meaning, best first."""
-    with call.scope() as scope:
-        found = scope.recall(
+    """Find memories by meaning, best first; with one --space, and nobody named, in that alone."""
+    with call.memory() as memory:
+        found = _asked_in(call, memory, space or ()).recall(
             stdin_text("the question") if query == "-" else query,
             top_k=top,
             within=within,
@@ -112,8 +118,19 @@ def recall(
             rerank=rerank,
             explain=explain,
             purposes=purpose,
+            spaces=space or (),
         )
     call.put(memory_text.recalled_json(found), memory_text.recalled_text(call, found, explain=explain))
+
+
+def _asked_in(call: Call, memory: Offprompt, spaces: Sequence[str]) -> BoundScope:
+    """Where a recall looks: the scope of the options, else the one space that they name."""
+    try:
+        return call.scope_of(memory)
+    except ScopeError:
+        if call.scoped or len(spaces) != 1:
+            raise
+        return memory.space(spaces[0], app=call.options.app)
 
 
 @command(memories, "list")

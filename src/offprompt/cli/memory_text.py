@@ -73,7 +73,12 @@ def remembered_lines(call: Call, stored: Sequence[Remembered]) -> str:
 
 def recalled_json(found: Recalled) -> dict[str, Any]:
     """An answer as a document."""
-    hits = [{"score": hit.score, "parts": dict(hit.parts)} | memory_json(hit.memory) for hit in found]
+    hits = [
+        {"score": hit.score, "parts": dict(hit.parts)}
+        | ({} if hit.citation is None else {"citation": str(hit.citation)})
+        | memory_json(hit.memory)
+        for hit in found
+    ]
     return {
         "hits": hits,
         "searched": found.searched,
@@ -95,5 +100,6 @@ def recalled_text(call: Call, found: Recalled, *, explain: bool) -> str:
     for hit in found:
         parts = " ".join(f"{name}={value:.3f}" for name, value in hit.parts.items())
         start = [f"{hit.score:.3f}", hit.memory.kind, moment(hit.memory.happened_at), hit.memory_id]
-        rows.append([*start, *([parts] if explain else []), " ".join(hit.text.split())])
+        stands = [f"[{hit.citation}]"] if hit.citation is not None else []
+        rows.append([*start, *([parts] if explain else []), " ".join([*stands, *hit.text.split()])])
     return "\n".join([table(heads, rows), *notes])
