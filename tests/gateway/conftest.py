@@ -68,19 +68,9 @@ ALICE = Identity(users=("alice",), default_user="alice")
 
 
 @contextlib.contextmanager
-def before(
-    upstream: Upstream,
-    *,
-    without_key: Identity | None = ALICE,
-    settings: Mapping[str, Any] | None = None,
-    options: Mapping[str, Any] | None = None,
-    store: str | Path = ":memory:",
-) -> Generator[Running]:
-    """A gateway before this upstream, which runs meanwhile."""
-    with (
-        upstream,
-        worker(upstream, without_key=without_key, settings=settings, options=options, store=store) as running,
-    ):
+def before(upstream: Upstream, **given: Any) -> Generator[Running]:
+    """A gateway before this upstream, which runs meanwhile. given: see `worker`."""
+    with upstream, worker(upstream, **given) as running:
         yield running
 
 

@@ -17,6 +17,7 @@ from offprompt.cli.doors import STOP_S, Log, Server
 from offprompt.config import load_settings, read_file
 from offprompt.errors import UnsupportedError
 from offprompt.service.offprompt import Offprompt
+from offprompt.wire.options import HistoryPolicy
 
 if TYPE_CHECKING:
     from offprompt.gateway.app import Gateway
@@ -93,6 +94,10 @@ def gateway(
             help="Our tools and instructions: for users with memory and once something leaves the prompt, or always."
         ),
     ] = None,
+    policy: Annotated[
+        HistoryPolicy | None,
+        typer.Option(help="What leaves the prompt of the history; context_editing: on Anthropic's wire, else auto."),
+    ] = None,
     trust_users: Annotated[
         bool | None,
         typer.Option("--trust-users/--no-trust-users", help="Without a key, believe whom a request names as its user."),
@@ -123,6 +128,7 @@ def gateway(
         call,
         upstreams=tuple(upstream or ()) or None,
         head=None if head is None else head.replace("-", "_"),
+        policy=policy,
         trust_users=trust_users,
         without_scope=without_scope,
         on_trouble=on_trouble,

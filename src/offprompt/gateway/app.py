@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import AsyncExitStack, aclosing
 from http import HTTPStatus
@@ -29,6 +30,10 @@ from offprompt.wire.shapes import Wire
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 LOG: Final = logging.getLogger("offprompt.gateway")
+NO_VERSION: Final = (
+    "the upstream answered 404, and the address has no /v1: end the client's base URL (OPENAI_BASE_URL) with /v1, or "
+    "the gateway's --upstream"
+)
 NO_SOCKET: Final = (
     "no websocket is spoken here, only HTTP; most clients go on with that by themselves, else set them to (Codex: "
     "supports_websockets = false)"
@@ -189,19 +194,29 @@ class Gateway:
             raise
         except (BackendError, TimeoutError) as exc:
             raise self._trouble(exc) from exc
+        policy = self._options.policy
         session = scope.session(
             session_id,
             model=asked.model,
             wire=asked.wire,
             system=asked.system,
             tools=asked.tools or None,
+            policy="auto" if policy == "context_editing" and asked.wire != "anthropic" else policy,
             mode="as_needed" if self._options.head == "as_needed" and not asked.is_bound else "off_prompt",
         )
         if (before := self._kept.take(key)) is not None:
             session.follow(before)
         stack.callback(lambda: held.late is None and self._kept.put(key, session, request.size))
         exchange = Exchange(
-            session, asked, self._upstreams, target, request.path, passed_on(request.headers), held, self._ids
+            session,
+            asked,
+            self._upstreams,
+            target,
+            request.path,
+            passed_on(request.headers),
+            held,
+            self._ids,
+            refuses=self._options.on_trouble == "refuse",
         )
         try:
             body, headers = await exchange.request(asked.messages)
@@ -233,6 +248,9 @@ class Gateway:
         else:
             begun = await exchange.whole(answer)
         said = plain_headers(told(exchange, session_id, self._who.memory.parts.sheets))
+        if answer.status == HTTPStatus.NOT_FOUND and not re.search(r"/v\d", exchange.target.url + exchange.path):
+            LOG.warning(NO_VERSION)
+            said += plain_headers({"offprompt-hint": NO_VERSION})
         return Begun(begun.status, [*begun.headers, *said], begun.pieces)
 
 

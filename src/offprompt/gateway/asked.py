@@ -13,12 +13,15 @@ from offprompt.records import Message, as_dict, as_list, compact
 from offprompt.wire.profiles import SHAPES, profile_for
 from offprompt.wire.shapes import Shape, Wire, check_tools
 
-COUNTED: Final = "/messages/count_tokens"
+COUNTED: Final = ("/messages/count_tokens", "/responses/input_tokens")
+"""Where the tokens of a request are counted."""
+
 PATHS: Final[Mapping[str, Wire]] = {
     "/chat/completions": "openai",
     "/responses": "responses",
     "/messages": "anthropic",
-    COUNTED: "anthropic",
+    COUNTED[0]: "anthropic",
+    COUNTED[1]: "responses",
 }
 """The ends of the paths in which a model is asked; whatever stands before them is the upstream's own."""
 

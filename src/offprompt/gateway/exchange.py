@@ -43,6 +43,7 @@ class Exchange:
     session   of the client's conversation. path, headers: for the upstream; the client's own key is among them.
     held      the conversation, while this request has it.
     ids       of responses from which a client goes on. asks_memory: the model may ask it in the newest request.
+    refuses   a reply that the memory fails for, or is late for, is refused; else it goes on as it came, if it can.
     trouble   why what the model said is not recorded; empty if it is.
     noted     what the ledger says of the first request before its reply; entries: of each with its reply.
     """
@@ -55,6 +56,7 @@ class Exchange:
     headers: Pairs
     held: Held
     ids: ResponseIds
+    refuses: bool = False
     trouble: str = ""
     replies: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     noted: LedgerEntry | None = None
@@ -109,7 +111,8 @@ class Exchange:
     async def _absorbed(self, data: dict[str, Any]) -> Reply | None:
         """The reply, read; None for one that no session reads, or not in time: it goes on as it came.
 
-        Raises   ConflictError; BackendError where the memory is late, and a call to it or a handle stands in the reply.
+        Raises   ConflictError; BackendError where the memory is late, and a call to it or a handle stands in the reply;
+                 where that is wanted, for every reply that is not recorded.
         """
         try:
             reply = await self.held.asks(self.session.absorb, data)
@@ -117,11 +120,13 @@ class Exchange:
             LOG.warning(UNREAD, exc)
             return None
         except BackendError as exc:
-            if self.asks_memory and is_ours(data):
+            if self.refuses or (self.asks_memory and is_ours(data)):
                 raise BackendError(f"{exc}; ask again") from exc
             self.trouble = f"{exc}, and the reply is not recorded"
             LOG.warning(UNREAD, exc)
             return None
+        if self.refuses and (cause := self.session.underway.cause):
+            raise BackendError(f"{cause}; ask again")
         self.replies.append(data)
         entry = self.session.last_entry
         if entry is not None and entry not in self.entries[-1:]:
@@ -151,7 +156,7 @@ class Exchange:
     async def stream(self, answer: Answered) -> AsyncGenerator[bytes]:
         """The reply's events as they come; between two replies of the model the client waits."""
         one = OneStream(self.asked.wire, last_text=self.asked.wants_json and self.asks_memory)
-        relay = Relay(self.session, self.held, self.asked, one)
+        relay = Relay(self.session, self.held, self.asked, one, refuses=self.refuses)
         try:
             async for piece in relay.pieces(answer):
                 yield piece
@@ -165,7 +170,7 @@ class Exchange:
             while (said := relay.not_over()) is not None:
                 one.next_reply()
                 body, headers = await self.request([*self.asked.messages, *said.messages])
-                relay = Relay(self.session, self.held, self.asked, one)
+                relay = Relay(self.session, self.held, self.asked, one, refuses=self.refuses)
                 async with self.sent(body, headers) as following:
                     async for piece in relay.pieces(following):
                         yield piece

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_type_hints
 from offprompt.config import setting, typed, unknown
 from offprompt.errors import UsageError
 from offprompt.records import as_dict, as_list
+from offprompt.wire.options import HistoryPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,10 @@ class GatewayOptions:
     head: Literal["as_needed", "always"] = setting(
         "as_needed",
         "Our tools and instructions come once the user has memory or something leaves the prompt, or `always`.",
+    )
+    policy: HistoryPolicy = setting(  # noqa: RUF009 - frozen
+        "auto",
+        "What leaves the prompt of the history; `context_editing`: on Anthropic's wire, `auto` on the others.",
     )
     trust_users: bool = setting(
         default=False, doc="On this machine, without a key: whom a request names as its user is believed."

@@ -33,7 +33,8 @@ class Relay:
     on in which a handle stands. What comes before that is read in the loop.
     """
 
-    def __init__(self, session: Session, held: Held, asked: Asked, one: OneStream) -> None:
+    def __init__(self, session: Session, held: Held, asked: Asked, one: OneStream, *, refuses: bool = False) -> None:
+        self._refuses = refuses
         self._session, self._conversation, self._asked, self._one = session, held, asked, one
         self._named = asked.wire != "openai"
         self._reader: StreamReader | None = None
@@ -79,10 +80,13 @@ class Relay:
             return []
         try:
             chunks = await self._conversation.asks(reader.finish if is_whole else reader.broken)
+            if self._refuses and (cause := self._session.underway.cause):
+                raise BackendError(cause)
         except OffpromptError as exc:
             LOG.warning(UNREAD, exc)
             self._is_late = True
-            if reader.whole is None or is_ours(reader.whole, calls_only=not reader.waits):
+            refused = self._refuses and isinstance(exc, BackendError)
+            if refused or reader.whole is None or is_ours(reader.whole, calls_only=not reader.waits):
                 self._failed = True
                 return [error_bytes(self._asked.wire, f"{exc}; ask again")] if is_whole else []
             chunks = reader.unread()
