@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from offprompt.errors import UsageError
 
@@ -165,6 +165,11 @@ class Settings:
     )
     rerank_top: int = setting(20, "Hits of a recall that a reranker reads.")
     user_idle_days: int = setting(0, "Days without use after which a sweep removes a user's memories; 0: never.")
+    retention: str = setting(
+        "",
+        "How long records of a category are kept, with commas between: `episode 365d, fact:health 30d, session 90d, "
+        "tag:support 180d`; a sweep removes what is older. Empty: for ever. See docs/privacy.md.",
+    )
     archive_after_days: int = setting(
         0,
         "Days after which the worker takes facts and episodes out of recall that were not added, changed, said again "
@@ -286,8 +291,16 @@ def _from_file(path: Path) -> dict[str, Any]:
             continue
         if name not in known:
             raise unknown(name, str(path), known | READ_ELSEWHERE)
-        values[name] = typed(name, value, hints[name], str(path))
+        values[name] = typed(name, _listed(value) if name == "retention" else value, hints[name], str(path))
     return values
+
+
+def _listed(value: object) -> object:
+    """A table as the text that says the same: `{"episode": "365d"}` is `episode 365d`."""
+    if not isinstance(value, dict):
+        return value
+    members = cast("dict[str, object]", value)
+    return ", ".join(f"{name} {member}" for name, member in members.items())
 
 
 def unknown(name: str, where: str, known: set[str]) -> UsageError:

@@ -62,6 +62,19 @@ def test_backup_and_restore(run: Run, tmp_path: Path) -> None:
     assert run("read city --user u").out == "上海\n"
 
 
+def test_a_dry_run_of_a_sweep_counts_by_category(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text('[retention]\nslot = "1h"\n"tag:support" = "2d"\n')
+    monkeypatch.setenv("OFFPROMPT_CONFIG", str(file))
+    run("write old x --user alice --ttl 0.001")
+    run("write town Porto --user alice --tag support")
+    would = run("sweep --dry-run --json").document
+    assert would == {**would, "slots": 1, "retention": {"slot": 0, "tag:support": 0}, "dry_run": True}
+    assert "将会移除: 1 个槽位" in run("sweep --dry-run --lang zh").out
+    assert run("sweep --json").document["slots"] == 1
+    assert run("read town --user alice").out == "Porto\n"
+
+
 def test_sweep_says_what_went(run: Run) -> None:
     run("write a x --user u --ttl 0.000001")
     assert run("sweep --json").document == {"slots": 1, "memories": 0, "sessions": 0}

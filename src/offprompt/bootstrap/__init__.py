@@ -23,6 +23,7 @@ from offprompt.protocols import ChatModel, Clock
 from offprompt.protocols.sealing import Sealer
 from offprompt.records import Purpose
 from offprompt.records.places import data_folder, masked, user_config_folder
+from offprompt.records.retention import retentions
 from offprompt.service.encryption import check_plain, sealer_in
 from offprompt.service.granting import Grants
 from offprompt.service.holding import Holds
@@ -71,6 +72,7 @@ def open(  # noqa: A001 - the verb that users type
     environ = os.environ
     file = Path(config) if config is not None else config_file(environ)
     loaded = load_settings(settings, environ=environ, file=file)
+    retentions(loaded.retention)  # a rule that is none is told before anything is opened
     stored = read_file(file) if file is not None else {}
     where = located(url, stored)
     user = environ.get("OFFPROMPT_USER") or str(stored.get("user") or "") or None

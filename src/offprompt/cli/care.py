@@ -16,6 +16,8 @@ from offprompt.cli.render import table
 from offprompt.errors import UsageError
 from offprompt.service import maintenance
 from offprompt.service.checkup import checkup
+from offprompt.service.parts import Parts
+from offprompt.service.retaining import Retaining, would_sweep
 
 NOT_SOUND = 1
 
@@ -69,26 +71,41 @@ def restore(
     call.put({"restored": str(source), "erased": len(again)}, f"{call.say('restored from')} {source}{more}")
 
 
-def sweep(call: Call) -> None:
-    """Remove what expired, what was forgotten long ago, idle sessions, and memories of users idle too long."""
+def sweep(
+    call: Call,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")] = False,
+) -> None:
+    """Remove what expired, what was forgotten long ago, what is idle, and what `retention` says is past its time."""
     with call.memory() as memory:
         parts, settings = memory.parts, memory.parts.settings
-        swept = maintenance.sweep(
-            parts.slots,
-            parts.memories.store,
-            parts.sessions,
-            parts.clock,
-            app=call.options.app,
-            undo_s=settings.undo_s,
-            session_idle_s=settings.session_idle_s,
-            user_idle_days=settings.user_idle_days,
-            holds=parts.holds.list(),
-        )
+        swept = would_sweep(parts, app=call.options.app) if dry_run else _swept(parts, call.options.app)
+        rules = Retaining(parts, app=call.options.app) if settings.retention else None
+        past = {} if rules is None else dict(rules.due().counts) if dry_run else dict(rules.remove())
     counts = (
         f"{swept.slots} {call.say('slots')}, {swept.memories} {call.say('memories')}, "
         f"{swept.sessions} {call.say('sessions')}"
     )
-    call.put(asdict(swept), f"{call.say('removed')}: {counts}")
+    lines = [f"{call.say('would be removed' if dry_run else 'removed')}: {counts}"]
+    if past:
+        lines.append(table([call.say("category"), call.say("records")], [[name, f"{n:,}"] for name, n in past.items()]))
+    document = {**asdict(swept), **({"retention": past} if past else {}), **({"dry_run": True} if dry_run else {})}
+    call.put(document, "\n".join(lines))
+
+
+def _swept(parts: Parts, app: str | None) -> maintenance.Swept:
+    settings = parts.settings
+    return maintenance.sweep(
+        parts.slots,
+        parts.memories.store,
+        parts.sessions,
+        parts.clock,
+        app=app,
+        undo_s=settings.undo_s,
+        session_idle_s=settings.session_idle_s,
+        user_idle_days=settings.user_idle_days,
+        holds=parts.holds.list(),
+    )
 
 
 def reindex(call: Call) -> None:

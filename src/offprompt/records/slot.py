@@ -179,6 +179,11 @@ class Slot:
         )
 
     @property
+    def is_temporary(self) -> bool:
+        """Whether a write, or a sweep, may find it over: it expires, is hidden, or rests on a consent."""
+        return self.expires_at is not None or self.forgotten_at is not None or bool(self.consent)
+
+    @property
     def purpose(self) -> str:
         """What it may be used for; empty: for anything. Of several, with commas."""
         return ",".join(tag.removeprefix("purpose:") for tag in self.tags if tag.startswith("purpose:"))
@@ -210,6 +215,10 @@ class SlotVersion:
 
     def __repr__(self) -> str:
         return masked_repr(self)
+
+
+KEEP_ALL: Final = 2**31 - 1
+"""`SlotLimits.keep_versions` of a scope under a legal hold: no version goes, under whatever consent it was written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from offprompt.protocols import Embedder, MemoryStore, Redactor, VectorSearch
 from offprompt.records import APPLICATION, Actor, Cancel, Scope
 from offprompt.service.extract_background import Background, extract_model
 from offprompt.service.granting import Grants
+from offprompt.service.holding import Holds
 from offprompt.service.model_calls import ModelCalls
 from offprompt.service.sealing import Clean, Sealer, cleaned
 from offprompt.service.slot_writer import Kit
@@ -102,6 +103,11 @@ class MemoryAccess:
     def grants(self) -> Grants | None:
         """Who finds what spaces and agents hold; None: nobody."""
         return self._slots.grants
+
+    @property
+    def holds(self) -> Holds | None:
+        """Legal holds; None: there are none."""
+        return self._slots.holds
 
     @property
     def stones(self) -> Tombstones | None:

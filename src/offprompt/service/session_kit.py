@@ -48,7 +48,9 @@ class SessionKit:
     def slot_kit(self) -> Kit:
         """The part of it that slots need."""
         own = (self.slots, self.clock, self.tokenizer, self.settings)
-        return Kit(*own, quotas=self.quotas, stones=self.memories.stones, purposes=self.purposes)
+        return Kit(
+            *own, quotas=self.quotas, holds=self.memories.holds, stones=self.memories.stones, purposes=self.purposes
+        )
 
     @property
     def purposes(self) -> frozenset[str] | None:

@@ -14,6 +14,7 @@ from offprompt.records import (
     DEFAULT,
     MAX_NAME_CHARS,
     EraseSlots,
+    ForgetSlot,
     GetSlot,
     Json,
     ListSlots,
@@ -31,6 +32,7 @@ from offprompt.records import (
     text_of,
 )
 from offprompt.records.basis import consents_of, may_be_used
+from offprompt.records.slot import KEEP_ALL
 from offprompt.records.values import pieces
 from offprompt.service.granting import Grants
 from offprompt.service.holding import Holds
@@ -78,6 +80,10 @@ class Kit:
     def usable(self, slot: Slot) -> bool:
         """Whether a slot may be used for what is asked."""
         return self.purposes is None or may_be_used(slot.tags, self.purposes)
+
+    def is_held(self, scope: Scope) -> bool:
+        """Whether a scope is under a legal hold: nothing of it goes, versions neither. Cost: a page of notes."""
+        return self.holds is not None and any(hold.scope.holds(scope) for hold in self.holds.list(scope.app))
 
     def check_erasable(self, scope: Scope) -> None:
         """Nothing, if nothing in the scope's subtree is under a legal hold.
@@ -171,11 +177,18 @@ class SlotWriter:
         if before is not None and summary is not None:
             # It is of the value that was there, and this one may be a secret.
             surplus.append(summary)
+        # What has expired is not told of here, and may be there.
+        may_lose = before is None or surplus or before.version >= limits.keep_versions or before.is_temporary
+        is_held = may_lose and self._kit.is_held(self.scope)
+        if is_held:
+            ops = [replace(op, limits=replace(limits, keep_versions=KEEP_ALL)) for op in ops]
         if self._kit.quotas is not None:
             there = 0 if current is None else 1 + current.parts
             more = size - (0 if current is None else current.bytes)
             self._kit.quotas.make_room(self.scope.app, slots=len(ops) - there, size=more)
         erase: list[SlotOp[Any]] = [EraseSlots(self.scope, tuple(surplus))] if surplus else []
+        if is_held:  # hidden is what no sweep removes while it is held
+            erase = [ForgetSlot(self.scope, name) for name in surplus]
         stored: Slot = self._kit.slots.batch([*erase, *ops])[len(erase)]
         # Of a value in parts the head holds none; of a replay over a hidden slot nothing is told.
         return stored if stored.value == put.value else replace(stored, value=put.value, bytes=size)

@@ -138,6 +138,10 @@ def _sweep(parts: Parts) -> Iterator[int]:
         holds=parts.holds.list(),
     )
     yield swept.slots + swept.memories + swept.sessions
+    if settings.retention:
+        from offprompt.service.retaining import Retaining  # noqa: PLC0415 - rare
+
+        yield sum(Retaining(parts).remove().values())
 
 
 def _spool(parts: Parts) -> Iterator[int]:

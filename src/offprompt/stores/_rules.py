@@ -24,6 +24,7 @@ from offprompt.records import (
     fold_name,
 )
 from offprompt.records.basis import basis_of, consents_of, plain_tags
+from offprompt.records.slot import KEEP_ALL
 from offprompt.stores._guards import check_lock, check_shared, recent_writes
 from offprompt.stores._values import own_schema, storable, stored_value
 
@@ -95,6 +96,9 @@ def plan_put(
     """
     name = clean_name(op.name)
     held = None if row is None or _is_gone(row, now, op.limits.undo_s) else row
+    if row is not None and held is None and op.limits.keep_versions >= KEEP_ALL:
+        # Under a legal hold what is over stays, as if it were hidden.
+        held = replace(row, forgotten_at=now)
     current = held if held is not None and held.forgotten_at is None else None
     if current is not None and current.name != name:
         raise NameInvalidError(
@@ -128,7 +132,7 @@ def plan_put(
     kept = [*(marks if held is not None else ()), Mark(slot.version, op.trust, op.op_key)]
     drop = _surplus(kept, op.limits.keep_versions)
     before = () if held is None else consents_of(held.tags)
-    is_other = bool(before) and set(before) != set(consents_of(slot.tags))
+    is_other = bool(before) and set(before) != set(consents_of(slot.tags)) and op.limits.keep_versions < KEEP_ALL
     return PlannedPut(slot, op.op_key, drop, fresh=held is None or is_other)
 
 
