@@ -127,7 +127,7 @@ def _seal(call: Call, *, anew: bool) -> None:
             anew=anew,
             progress=lambda name, rows: progress.update(task, description=name, completed=rows),
         )
-        left = encryption.scoured(memory.parts)
+        left = [] if anew else encryption.scoured(memory.parts)
     lines = [f"{call.say('sealed')}: {done.sealed:,} {call.say('of')} {done.rows:,} {call.say('rows')}"]
     lines += [f"{call.say('not reached')}: {what}" for what in left]
     call.put({"rows": done.rows, "sealed": done.sealed, "not_reached": left}, "\n".join(lines))
