@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import offprompt
 from offprompt.errors import ScopeError
 from offprompt.records import Actor
 from offprompt.records.document import Citation
 from offprompt.service.bound import BoundScope
 from offprompt.service.offprompt import Offprompt
 from tests.document_files import pdf_of
+from tests.indexes.edge_server import edge_server
+from tests.servers import of_run, postgres_url, redis_url
 from tests.service.talk import MODELS, Talk, call, flat
 
 LEAVE = "# Leave\n\n## Sick leave\n\nSick staff get ten days a year with pay.\n\n## 产假\n\n产假为九十八天。\n"
+WORDS = ("dogs", "cats", "bees", "roofs", "gardens", "keys", "rent", "noise")
 ASKED = "How many sick days a year with pay?"
 
 
@@ -165,3 +171,30 @@ def test_a_model_finds_and_reads_passages_and_cannot_forget_them(mem: Offprompt,
     mem.grants.remove("space", "legal", to="user:alice")
     one.turn("Look again", call("mem_search", query="sick leave pay"), call("mem_read", slot=passage), "Nothing.")
     assert "ten days" not in "".join(receipt.shown for each in one.replies[-3:-1] for receipt in each.receipts)
+
+
+def test_a_space_on_servers_is_found_there_and_nowhere_else(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Words by PostgreSQL, vectors by Qdrant: neither loads the space, for `exact_scope` is smaller than it."""
+    own = uuid.uuid4().hex
+    with edge_server(tmp_path / "shards") as qdrant:
+        memories = f"{postgres_url(of_run(request, 'postgres'))}?schema=t{own}"
+        slots = f"{redis_url(of_run(request, 'redis'))}?prefix=t{own}"
+        url = f"memories={memories} slots={slots} vectors=qdrant://127.0.0.1:{qdrant.port}"
+        with offprompt.open(url, exact_scope=1) as mem:
+            sections = "".join(f"## Part {at}\n\nRule {at} is of {word}.\n\n" for at, word in enumerate(WORDS))
+            done = mem.space("legal").put_document("law.md", f"# Law\n\n{sections}".encode())
+            assert done.added == len(WORDS)
+            alice = mem.scope(user="alice")
+            alice.remember("I keep bees on the roof.")
+            assert alice.recall("bees", spaces=["legal"])[0].citation is None
+            assert all(hit.citation is None for hit in alice.recall("Which rule is of bees?", spaces=["legal"]))
+            mem.grants.add("space", "legal", to="user:alice")
+            cited = [hit.citation for hit in alice.recall("Which rule is of bees?", spaces=["legal"]) if hit.citation]
+            assert cited[0].headings == ("Law", "Part 2")
+            changed = f"# Law\n\nNew.\n\n{sections.replace('bees', 'wasps')}".encode()
+            again = mem.space("legal").put_document("law.md", changed)
+            assert (again.added, again.removed, again.passages) == (2, 1, len(WORDS) + 1)
+            assert "wasps" in mem.space("legal").recall("Which rule is of wasps?")[0].text
+            assert all("bees" not in hit.text for hit in mem.space("legal").recall("Which rule is of bees?"))
+            assert mem.erase(space="legal").counts["memories"] == len(WORDS) + 2
+            assert len(mem.space("legal").recall("Which rule is of wasps?")) == 0
