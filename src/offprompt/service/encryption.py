@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -134,6 +135,9 @@ def findings(parts: Parts, *, fix: bool = False) -> list[Finding]:
         found.append(Finding("encryption", state, what, "seal them: offprompt encrypt"))
     else:
         found.append(Finding("encryption", "ok", f"what is stored is sealed, by the keyring {sealer.id}"))
+    if _is_beside(parts.place, parts.settings.encryption_keyring):
+        what = "the keyring lies in the store's folder: one backup of it takes both, and erasing reaches no backup then"
+        found.append(Finding("keyring", "warn", what, "move it to another folder, and set encryption_keyring"))
     if count := sum(done.lost.values()):
         what = f"{count:,} rows are of whom was erased: the keys that sealed them are destroyed"
         if fix:
@@ -141,6 +145,11 @@ def findings(parts: Parts, *, fix: bool = False) -> list[Finding]:
         else:
             found.append(Finding("erased", "warn", what, "let doctor remove them (--fix)"))
     return found
+
+
+def _is_beside(place: str, keyring: str) -> bool:
+    """Whether both are files of one folder."""
+    return "://" not in place + keyring and Path(place).parent == Path(keyring).expanduser().absolute().parent
 
 
 def _worked(parts: Parts, work: ResealWork, progress: Callable[[str, int], object] | None) -> Sealed:
