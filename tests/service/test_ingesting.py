@@ -290,3 +290,29 @@ def test_a_kill_leaves_each_document_whole(docs: Path, tmp_path: Path, where: st
         assert [replace(one, revision=0) for one in stored(legal, document)] == old
         assert mem.ingest(docs, space="legal").counts == {"unchanged": 1, "changed": 1}
         assert len(stored(legal, document)) == legal.documents()[1].passages > 1
+
+
+def test_documents_go_out_and_come_in_whole(mem: Offprompt, legal: BoundScope, tmp_path: Path) -> None:
+    """Previously the words that two documents share were one passage behind an import."""
+    for name in ("a.md", "b.md"):
+        legal.put_document(name, b"# A\n\nSame.\n\n# A\n\nSame.\n\n# B\n\nOther.\n")
+    for within, scope in (("exact", legal), ("subtree", mem.scope(shared=True))):
+        file = tmp_path / f"{within}.jsonl"
+        scope.memories.export(file, within="exact" if within == "exact" else "subtree")
+        with offprompt.open(":memory:") as other:
+            into = other.space("legal") if within == "exact" else other.scope(shared=True)
+            assert into.memories.import_file(file).added == 8
+            space = other.space("legal")
+            assert [(one.session, one.text) for one in stored(space)] == [
+                (one.session, one.text) for one in stored(legal)
+            ]
+            assert [one.passages for one in space.documents()] == [3, 3]
+            assert [
+                hit.memory.metadata
+                for hit in space.recall("a.md", kinds=["passage"])
+                if "converter" in hit.memory.metadata
+            ] == []
+            assert space.memories.import_file(file).added in (0, 2)
+            changed = space.put_document("a.md", b"# A\n\nSame.\n\n# A\n\nSame.\n\n# C\n\nNew.\n")
+            assert (changed.added, changed.removed) == (1, 1)
+            assert [one.name for one in space.documents()] == ["a.md", "b.md"]

@@ -20,7 +20,7 @@ VERSION: Final = 1
 PAGE: Final = 200
 STATES: Final[tuple[MemoryState, ...]] = ("live", "superseded", "archived")
 MADE_ANEW: Final = ("superseded_by", "revision", "digest", "state_at")
-"""Fields of a memory that an import makes anew."""
+"""Fields of a memory that an import makes anew; but the digest of a passage, which tells its document too."""
 
 
 def export_file(kit: MemoryKit, scope: Scope, path: Path, within: Within, *, secrets: bool = False) -> int:
@@ -54,6 +54,8 @@ def exported(kit: MemoryKit, scope: Scope, within: Within, *, secrets: bool = Fa
     while rows := apply(kit.memories, ListMemories(query)):
         for row in rows:
             record = {name: value for name, value in asdict(row).items() if name not in MADE_ANEW and name != "scope"}
+            if row.kind == "passage":
+                record["digest"] = row.digest
             line = compact({**record, "tags": list(row.tags), "scope": _ids(row.scope)})
             if not secrets and row.scope not in hiders:
                 hiders[row.scope] = secret_hider(kit, row.scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -29,8 +30,10 @@ from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.peers import PEER_FIELDS, expiry_of, with_marks
 from offprompt.service.remembering import Marks, Rememberer, Said, digest_of
 from offprompt.service.replay.readers import read_conversations
+from offprompt.service.sealing import Seal
 
 BATCH: Final = 200
+_DIGEST: Final = re.compile(r"[0-9a-f]{32}")
 PLACED_BY: Final = ("app", "user", "agent", "space")
 """What a line may say of the scope that it belongs to."""
 MAX_HEAD_BYTES: Final = 10_000
@@ -167,7 +170,15 @@ def _memory(line: str, scope: Scope, *, rescope: bool) -> Memory:
     if table.get("state") == "forgotten":
         raise UsageError("it was forgotten")
     memory = msgspec.convert({"memory_id": "", "kind": "fact", **plain, "scope": {"user": "x"}}, Memory)
-    return replace(memory, scope=place, digest=digest_of(memory.text, memory.tags), version=1)
+    digest = _own_digest(memory, table) or digest_of(memory.text, memory.tags)
+    return replace(memory, scope=place, digest=digest, version=1)
+
+
+def _own_digest(memory: Memory, table: Mapping[str, Any]) -> str:
+    """The digest that a passage brings along: the same words in two documents are two passages."""
+    digest = table.get("digest")
+    is_one = memory.kind == "passage" and isinstance(digest, str) and _DIGEST.fullmatch(digest) is not None
+    return str(digest) if is_one else ""
 
 
 def _place(given: Mapping[str, Any], scope: Scope) -> Scope:
@@ -189,20 +200,8 @@ def _place(given: Mapping[str, Any], scope: Scope) -> Scope:
 def _store(kit: MemoryKit, memories: Sequence[Memory], done: Imported, name: str) -> None:
     """Add memories under the keys of their ids."""
     now = kit.clock.now()
-    clean = [
-        replace(
-            one,
-            text=kit.clean(one.text),
-            gist=kit.clean(one.gist),
-            quote=kit.clean(one.quote),
-            speaker=kit.clean(one.speaker),
-            tags=tuple(map(kit.clean, one.tags)),
-            metadata=kit.clean(one.metadata),
-            created_at=one.created_at or now,
-            updated_at=one.updated_at or now,
-        )
-        for one in memories
-    ]
+    cleaned = [_cleaned(kit, one, now) for one in memories]
+    clean = [memory for memory, _ in cleaned]
     there = {one.memory_id for app in {one.scope.app for one in clean} for one in _known(kit, app, clean)}
     named = [
         one
@@ -212,7 +211,7 @@ def _store(kit: MemoryKit, memories: Sequence[Memory], done: Imported, name: str
     ]
     indexed, _ = index_texts(kit.embedder, named)
     erased = {place: kit.slots.erased_at(place) for place in {one.scope for one in named}}
-    for given, one, made in zip(memories, named, indexed, strict=True):
+    for given, one, made, (_, seals) in zip(memories, named, indexed, cleaned, strict=True):
         if one.created_at <= erased[one.scope]:
             done.refused.append(Problem(name, 0, f"{given.memory_id}: it is older than the erasure of {one.scope}"))
             continue
@@ -221,7 +220,8 @@ def _store(kit: MemoryKit, memories: Sequence[Memory], done: Imported, name: str
             kit.slots.check_consents(one.scope, one.tags)
             if kit.slots.quotas is not None:
                 kit.slots.quotas.make_room(one.scope.app, memories=1, size=len(one.text.encode("utf-8", "replace")))
-            result = apply(kit.memories, AddMemory(one, made, key))
+            with kit.sealing(one.scope, seals, one.trust):
+                result = apply(kit.memories, AddMemory(one, made, key))
         except OffpromptError as exc:
             done.refused.append(Problem(name, 0, f"{given.memory_id or given.text[:40]!r}: {exc}"))
             continue
@@ -229,6 +229,19 @@ def _store(kit: MemoryKit, memories: Sequence[Memory], done: Imported, name: str
         done.added, done.known = done.added + new, done.known + (not new)
         if new and given.state == "archived":
             apply(kit.memories, UpdateMemory(one.scope, one.memory_id, archived=True))
+
+
+def _cleaned(kit: MemoryKit, one: Memory, now: float) -> tuple[Memory, tuple[Seal, ...]]:
+    """A memory as it may be stored, and what is to be sealed before it is."""
+    named = ("text", "gist", "quote", "speaker")
+    texts, seals = kit.sealed_value([getattr(one, name) for name in named], one.scope)
+    (tags, metadata), more = kit.sealed_value([list(one.tags), dict(one.metadata)], one.scope)
+    clean = dict(zip(named, texts, strict=True))
+    at = {"created_at": one.created_at or now, "updated_at": one.updated_at or now}
+    own = {"tags": tuple(tags), "metadata": metadata, "digest": digest_of(clean["text"], one.tags)}
+    if one.kind == "passage":
+        own["digest"] = one.digest
+    return replace(one, **clean, **at, **own), (*seals, *more)
 
 
 def _known(kit: MemoryKit, app: str, memories: Sequence[Memory]) -> list[Memory]:

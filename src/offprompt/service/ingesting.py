@@ -47,10 +47,14 @@ Tell = Callable[[int, int], object]
 
 @dataclass(frozen=True, slots=True)
 class _There:
-    """A document as it is stored: its head, None where there is none; its passages by what they say."""
+    """A document as it is stored: its head, None where there is none; its passages by what they say.
+
+    others   ids of older heads, which an import may have brought.
+    """
 
     head: Memory | None
     passages: dict[str, Memory]
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,8 @@ class Ingester:
         """The documents of the space, by name. Cost: O(documents)."""
         query = MemoryQuery(self.scope, "exact", states=("archived",), kinds=("passage",))
         heads = [row for row in apply(self._kit.memories, ListMemories(query)) if HEAD in row.metadata]
-        return sorted(map(_document, heads), key=lambda one: one.name)
+        newest = {one.name: one for one in sorted(map(_document, heads), key=lambda one: one.at)}
+        return sorted(newest.values(), key=lambda one: one.name)
 
     def forget(self, *names: str) -> list[Ingested]:
         """Remove documents for good, with all their passages.
@@ -120,7 +125,7 @@ class Ingester:
             ids = [memory.memory_id for memory in there.passages.values()]
             if there.head is None and not ids:
                 raise NotFoundError(f"there is no document {name[:80]!r} in {self.scope}; list them first", name=name)
-            gone += ids + ([there.head.memory_id] if there.head is not None else [])
+            gone += [*ids, *there.others, *([there.head.memory_id] if there.head is not None else [])]
             told.append(Ingested("removed", name, removed=len(ids)))
         if gone:
             apply(self._kit.memories, EraseMemories(self.scope, tuple(gone), actor=self._actor.name))
@@ -129,8 +134,9 @@ class Ingester:
     def _there(self, name: str) -> _There:
         query = MemoryQuery(self.scope, "exact", states=("live", "archived"), kinds=("passage",), session=name)
         rows = apply(self._kit.memories, ListMemories(query))
-        heads = [row for row in rows if HEAD in row.metadata]
-        return _There(heads[-1] if heads else None, {row.digest: row for row in rows if HEAD not in row.metadata})
+        heads = sorted((row for row in rows if HEAD in row.metadata), key=lambda row: row.updated_at)
+        parts = {row.digest: row for row in rows if HEAD not in row.metadata}
+        return _There(heads[-1] if heads else None, parts, tuple(head.memory_id for head in heads[:-1]))
 
     def _drafts(self, name: str, title: str, found: Sequence[Passage]) -> dict[str, Memory]:
         """The passages as they are to be stored, by what they say."""
@@ -178,8 +184,8 @@ class Ingester:
             size = sum(len(memory.text.encode()) for memory in plan.new)
             self._kit.slots.quotas.make_room(self.scope.app, memories=len(plan.new), size=size)
         ops: list[MemoryOp[Any]] = [*self._head(name, there.head, about), *plan.moved]
-        if plan.gone:
-            ops.append(EraseMemories(self.scope, plan.gone, actor=self._actor.name))
+        if gone := (*plan.gone, *there.others):
+            ops.append(EraseMemories(self.scope, gone, actor=self._actor.name))
         self._kit.uses.apply([*ops, *(AddMemory(memory, known.get(memory.memory_id)) for memory in plan.new)])
         outcome = "added" if there.head is None else "changed"
         return Ingested(outcome, name, len(drafts), len(plan.new), len(plan.gone), why)
