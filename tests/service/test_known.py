@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -131,3 +132,30 @@ def test_nothing_of_it_is_shown_to_who_asks_for_something_else(scope: BoundScope
     sent: list[Any] = session.prepare([{"role": "user", "content": asked}])["messages"]
     assert "绿茶" not in str(sent)
     assert "Rex" not in str(sent)
+
+
+def test_who_forgets_a_part_of_the_profile_forgets_its_fact(scope: BoundScope) -> None:
+    """By the library and over the network as by a model: what the slot said is not known by another name."""
+    scope.forget("home")
+    scope.slots.forget("diet")
+    assert not any("Porto" in one.text or "vegan" in one.text for one in scope.known())
+    assert [one.text for one in scope.memories.list(kinds=["fact"]) if "Porto" in one.text] == []
+
+
+@pytest.mark.parametrize(
+    ("action", "given"), [("mem_forget", {"slot": "home"}), ("mem_write", {"slot": "home", "value": "Lisbon"})]
+)
+def test_what_a_model_forgets_or_corrects_is_not_known_by_its_fact(
+    scope: BoundScope, action: str, given: dict[str, str]
+) -> None:
+    calls = [{"id": "c1", "type": "function", "function": {"name": action, "arguments": json.dumps(given)}}]
+    messages = [{"role": "assistant", "content": None, "tool_calls": calls}, {"role": "assistant", "content": "Done."}]
+
+    def call(**_: Any) -> Any:
+        return {"choices": [{"message": messages.pop(0), "finish_reason": "stop", "index": 0}]}
+
+    scope.session("s", model="gpt-4o-mini").complete(call, [{"role": "user", "content": "That is wrong, mend it."}])
+    assert not any("Porto" in one.text for one in scope.known())
+    assert [one.text for one in scope.known() if one.name == "home"] == [
+        value for name, value in given.items() if name == "value"
+    ]

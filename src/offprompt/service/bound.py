@@ -18,6 +18,7 @@ from offprompt.records import (
     Recalled,
     Remembered,
     Scope,
+    Slot,
 )
 from offprompt.records.document import Document, Ingest, Ingested, IngestStep
 from offprompt.records.scope import clean_spaces
@@ -30,7 +31,7 @@ from offprompt.service.model_calls import SESSIONS
 from offprompt.service.parts import Parts
 from offprompt.service.session import Session
 from offprompt.service.session_kit import SessionKit
-from offprompt.service.slot_writer import Kit
+from offprompt.service.slot_writer import Kit, Writer
 from offprompt.service.slots import Slots
 from offprompt.wire.options import Capture, Derive, HistoryPolicy, Mode, SessionOptions
 from offprompt.wire.shapes import Wire
@@ -51,9 +52,14 @@ class BoundScope:
         self._scope, self.actor = scope, actor
         own = (parts.slots, parts.clock, parts.tokenizer, parts.settings, parts.spool, parts.quotas, parts.holds)
         kit = Kit(*own, stones=parts.memories.stones)
-        self.slots = Slots(kit, scope, actor, op_key=op_key, grants=parts.grants)
+        self.slots = Slots(kit, scope, actor, op_key=op_key, grants=parts.grants, behind=self._let_go)
         self.write = self.slots.write
         self.read = self.slots.read
+
+    def _let_go(self, slot: Slot, writer: Writer) -> None:
+        from offprompt.service.known import forget_behind  # noqa: PLC0415 - loaded with its first use
+
+        forget_behind(self.memories, slot, writer)
 
     def __repr__(self) -> str:
         return f"<scope {self._scope}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from offprompt.errors import ForbiddenError, NotFoundError, UsageError
@@ -9,7 +10,7 @@ from offprompt.protocols import run
 from offprompt.records import APPLICATION, Actor, Event, GetSlot, GuardSlot, LogEvents, Place, Scope, Slot, clean_name
 from offprompt.records.scope import lent
 from offprompt.service.granting import Grants
-from offprompt.service.slot_writer import Kit, check_no_part
+from offprompt.service.slot_writer import Kit, Writer, check_no_part
 from offprompt.wire.places import clean_place
 
 
@@ -18,6 +19,7 @@ class Guards:
 
     op_key   the name of the one write that is made with this object: if it was made before, it is not made again.
     grants   what says, each time anew, what is granted to the scope; None: it stays as it is given.
+    behind   called with a slot of the profile that was forgotten, and by whom: the facts behind it go too.
     """
 
     def __init__(
@@ -28,9 +30,10 @@ class Guards:
         *,
         op_key: str | None = None,
         grants: Grants | None = None,
+        behind: Callable[[Slot, Writer], object] | None = None,
     ) -> None:
         self._kit, self._scope, self._grants = kit, scope, grants
-        self._actor, self._op_key = actor, op_key
+        self._actor, self._op_key, self._behind = actor, op_key, behind
 
     @property
     def scope(self) -> Scope:

@@ -10,6 +10,7 @@ from offprompt.recall.derive.records import USER, topic_of
 from offprompt.records import RULES, Known, Memory, Scope, Slot, Within, text_of
 from offprompt.records.scope import bare_of
 from offprompt.records.slot import RESERVED_PREFIX
+from offprompt.service.slot_writer import Writer
 from offprompt.service.slots import Slots
 
 if TYPE_CHECKING:  # NumPy is loaded with the first memory, not with the first slot
@@ -75,6 +76,11 @@ def correct(slots: Slots, memories: Memories, name: str, text: str) -> Known:
     if others := [one for one in before if one not in done.replaced]:
         memories.forget(*others)
     return _of_slot(slots.get(name, touch=False) or current)
+
+
+def forget_behind(memories: Memories, slot: Slot, writer: Writer) -> None:
+    """Hide the facts that say what a slot of the profile said, which was forgotten or says something else now."""
+    memories.forget(*facts_behind(memories, slot), actor=writer.actor, trust=writer.trust)
 
 
 def facts_behind(memories: Memories, slot: Slot) -> list[str]:

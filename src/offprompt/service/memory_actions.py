@@ -8,6 +8,7 @@ from typing import Final
 
 from offprompt.errors import BackendError, NotFoundError, OffpromptError, UsageError
 from offprompt.records import (
+    RULES,
     Action,
     GetSlot,
     JournalEntry,
@@ -108,7 +109,9 @@ class MemoryActions:
         self._check_name(name, scope, foreign=foreign)
         value = loaded(resolved.text)
         policy = self._no_card(name, text_of(value))
+        there = next((each for each in self.turn.stored if (each.name, each.scope) == (name, scope)), None)
         slot = Slots(self.turn.kit.slot_kit, scope).write_as(writer, name, value, policy=policy)
+        self._let_go(there, writer)
         self.turn.changed()
         self.turn.asked.renew(slot.name)
         self.turn.issue(slot.name)
@@ -234,9 +237,18 @@ class MemoryActions:
         name = self.turn.slots.forget(slot_name(action), writer=writer)
         for twin in twins_of(there, self.turn.stored):
             self.turn.slots.forget(twin.name, writer=writer)
+            self._let_go(twin, writer)
+        self._let_go(there, writer)
         self.turn.changed()
         self.turn.asked.renew(name)
         return Receipt("mem_forget", self._say("forgot", name), name=name)
+
+    def _let_go(self, slot: Slot | None, writer: Writer) -> None:
+        """Hide the facts behind a slot that rules filled, and that the model has changed or forgotten."""
+        if slot is not None and slot.actor == RULES:
+            from offprompt.service.known import forget_behind  # noqa: PLC0415 - loads NumPy and the rules
+
+            forget_behind(self.turn.kit.memories.of(self.turn.scope, self.turn.kit.actor), slot, writer)
 
     def _forget_memory(self, memory: Memory, trust: Trust) -> Receipt:
         name, own = memory.memory_id, self.turn.scope

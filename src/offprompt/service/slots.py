@@ -13,6 +13,7 @@ from offprompt.errors import BackendError, NotFoundError, UsageError
 from offprompt.protocols import run
 from offprompt.records import (
     DEFAULT,
+    RULES,
     Default,
     EraseSlots,
     Event,
@@ -154,6 +155,8 @@ class Slots(Guards):
     def forget(self, name: str, *, if_version: int | None = None, writer: Writer | None = None) -> str:
         """Hide the slot under that name (`undo` brings it back within `undo_s`); returns its name as stored.
 
+        Profile  with a slot that rules filled, the facts that say the same are hidden too: by an opened memory's scope.
+
         Raises   NotFoundError if there is none; NameInvalidError for a part of a split slot; UsageError for what is no
                  version; ConflictError if the version differs, the trust is lower, or the writer is the model and the
                  name locked; ForbiddenError if it was found in a scope that the actor may not change.
@@ -180,6 +183,8 @@ class Slots(Guards):
         except UsageError as exc:
             self._log("slot.forget", slot.name, writer.actor, type(exc).__name__)
             raise
+        if self._behind is not None and slot.actor == RULES:
+            self._behind(slot, writer)
         return slot.name
 
     def undo(self, name: str, *, actor: str | None = None) -> Slot:
