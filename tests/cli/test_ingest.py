@@ -30,6 +30,7 @@ def test_documents_are_ingested_found_listed_and_removed(run: Run, docs: Path) -
     listed = run("documents --space legal")
     assert "docs/leave.md" in listed.out
     assert "markdown" in listed.out
+    assert "space legal" in run("users").out
     alone = run("recall 'How many sick days a year with pay?' --space legal")
     assert "[legal: Leave (docs/leave.md) › Sick leave, 9–64] ## Sick leave Sick staff" in alone.out
     nothing = run("recall 'How many sick days a year with pay?' --space legal --user alice")

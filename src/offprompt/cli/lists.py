@@ -85,6 +85,8 @@ def alias(
 
 def holder(call: Call, one: Holder) -> str:
     """The user's id; of what belongs to no user, whose it is."""
+    if one.scope.space:
+        return f"{call.say('space')} {one.scope.space}"
     if one.scope.shared or one.scope.session:
         return call.say("everyone") if one.scope.shared else f"{call.say('session')} {one.scope.session}"
     return one.scope.user or "-"
