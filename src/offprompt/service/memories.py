@@ -116,11 +116,9 @@ class Memories:
         if derive == "model":
             extract_model(self._kit.models)
         marks = checked_marks(metadata, tags, importance, event_at, expires_at, pinned=pinned)
-        clean = self._kit.clean
-        tags = (*map(clean, marks.tags), *basis(purpose, consent))
-        marks = replace(marks, metadata=clean(marks.metadata), tags=tags, actor=self._actor.name)
+        marks = replace(marks, tags=(*marks.tags, *basis(purpose, consent)), actor=self._actor.name)
         said, refused = checked_said(what, self._session, idempotency_key, tools=self._kit.settings.capture_tools)
-        said = [replace(one, speaker=clean(one.speaker), derives=one.derives and derive != "none") for one in said]
+        said = [replace(one, derives=one.derives and derive != "none") for one in said]
         stored = Rememberer(self._kit, self.scope).store(said, marks) if said else []
         turns = sum((one.kind, one.role) == ("episode", "user") for one in said)
         if turns and derive == "model" and self._kit.background is not None:

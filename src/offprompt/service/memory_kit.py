@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
@@ -92,6 +92,28 @@ class MemoryKit:
         """The text as it may be stored in a scope, and what is to be sealed before it is."""
         return cleaned(self.redactors, text, self.sealer, scope)
 
+    def sealed_value(self, value: V, scope: Scope) -> tuple[V, tuple[Seal, ...]]:
+        """Metadata or tags as they may be stored in a scope, and what is to be sealed before they are.
+
+        Raises   UsageError for what is nested without end.
+        """
+        seals: list[Seal] = []
+
+        def clean(text: str) -> str:
+            done = self.sealed(text, scope)
+            seals.extend(done.seals)
+            return done.text
+
+        return _redacted(value, clean), tuple(seals)
+
+    def for_later(self, value: V) -> V:
+        """A text or metadata as it may wait for a store that does not answer: what is to be sealed stands in it yet."""
+
+        def clean(text: str) -> str:
+            return cleaned(self.redactors, text, None if self.sealer is None else self.sealer.later()).text
+
+        return _redacted(value, clean)
+
     @contextmanager
     def sealing(self, scope: Scope, seals: Iterable[Seal], trust: Trust = "user") -> Generator[None]:
         """Seal the values; they are taken back if what is done with them fails."""
@@ -108,7 +130,11 @@ class MemoryKit:
 
         Raises   UsageError for what is nested without end.
         """
-        try:
-            return redacted_value(value, lambda text: self.redacted(text)[0])
-        except RecursionError as exc:
-            raise UsageError("the metadata of a memory is nested too deep; write it flatter") from exc
+        return _redacted(value, lambda text: self.redacted(text)[0])
+
+
+def _redacted(value: V, clean: Callable[[str], str]) -> V:
+    try:
+        return redacted_value(value, clean)
+    except RecursionError as exc:
+        raise UsageError("the metadata of a memory is nested too deep; write it flatter") from exc

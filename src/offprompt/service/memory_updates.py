@@ -21,16 +21,21 @@ def update_memory(kit: MemoryKit, memory: Memory, change: UpdateMemory) -> Memor
              what is derived from it are made here.
     Raises   NotFoundError, ConflictError, LimitError, UsageError; then nothing is changed.
     """
+    seals: list[Seal] = []
     if change.metadata is not None:
-        change = replace(change, metadata=kit.clean(change.metadata))
+        metadata, found = kit.sealed_value(change.metadata, memory.scope)
+        seals += found
+        change = replace(change, metadata=metadata)
     if change.tags is not None:
-        tags = tuple(map(kit.clean, change.tags))
+        cleaned, found = kit.sealed_value(list(change.tags), memory.scope)
+        seals += found
+        tags = tuple(cleaned)
         change = replace(change, tags=tags if basis_of(tags) else (*tags, *basis_of(memory.tags)))
-    seals: tuple[Seal, ...] = ()
     at = memory.event_at if isinstance(change.event_at, Default) else change.event_at
     if change.text is not None or at != memory.event_at:
         done = None if change.text is None else kit.sealed(change.text, memory.scope)
-        clean, seals = (memory.text, ()) if done is None else (done.text, done.seals)
+        clean = memory.text if done is None else done.text
+        seals += () if done is None else done.seals
         gist = memory.gist if clean == memory.text else ""
         indexed, _ = index_texts(kit.embedder, [replace(memory, text=clean, gist=gist, event_at=at)])
         change = replace(change, text=clean, digest=digest_of(clean, memory.tags), indexed=indexed[0])
@@ -39,5 +44,6 @@ def update_memory(kit: MemoryKit, memory: Memory, change: UpdateMemory) -> Memor
     if changed.text != memory.text:
         mend_profile(kit, memory.scope, [memory], "hidden")
         mend_profile(kit, memory.scope, [changed], "shown")
+    if (changed.text, changed.metadata, changed.tags) != (memory.text, memory.metadata, memory.tags):
         mend_sealed(kit.slots, kit.memories, memory.scope, [memory], "hidden")
     return changed

@@ -19,6 +19,7 @@ from offprompt.service.indexing import index_texts
 from offprompt.service.memory_kit import MemoryKit
 from offprompt.service.near_duplicates import near_duplicates
 from offprompt.service.profile import ProfileWriter
+from offprompt.service.sealing import Seal
 from offprompt.service.spooling import Spooled
 
 MESSAGE: Final = "message"
@@ -107,17 +108,21 @@ class Rememberer:
 
         def kept(key: str) -> Spooled:
             clean = [self._clean(replace(one, at=one.at or at)) for one in named(key)]
-            what = {"said": msgspec.to_builtins(clean), "marks": msgspec.to_builtins(marks)}
+            wait = self._kit.for_later
+            waiting = replace(marks, metadata=wait(marks.metadata), tags=tuple(map(wait, marks.tags)))
+            what = {"said": msgspec.to_builtins(clean), "marks": msgspec.to_builtins(waiting)}
             return Spooled(key, at, "remember", self.scope, what)
 
         done = spool.attempt(lambda key: self.store_now(named(key), marks), kept)
         if not isinstance(done, Spooled):
             return done
         why = "the store did not take it in time; it waits on this machine"
-        return [Remembered("spooled", one.kind, "", self._clean(one).text, why=why) for one in said]
+        return [Remembered("spooled", one.kind, "", self._kit.redacted(one.text)[0], why=why) for one in said]
 
     def _clean(self, one: Said) -> Said:
-        return replace(one, text=self._kit.redacted(one.text)[0], asked=self._kit.redacted(one.asked)[0])
+        """A text as it waits: what is to be sealed is so when it is stored."""
+        wait = self._kit.for_later
+        return replace(one, text=wait(one.text), asked=self._kit.redacted(one.asked)[0], speaker=wait(one.speaker))
 
     def upsert(self, fact: Derived, marks: Marks) -> Remembered:
         """Store one fact of a subject and attribute, in place of the one before; its profile slot too, if it has one.
@@ -139,7 +144,12 @@ class Rememberer:
         self._kit.slots.check_consents(self.scope, marks.tags)
         now = self._kit.clock.now()
         kept = [self._kit.sealed(one.text, self.scope) for one in said]
-        clean = [(replace(one, text=done.text), done.taken) for one, done in zip(said, kept, strict=True)]
+        speakers = [self._kit.sealed(one.speaker, self.scope) for one in said]
+        marks, marked = self._marked(marks)
+        clean = [
+            (replace(one, text=done.text, speaker=by.text), done.taken)
+            for one, done, by in zip(said, kept, speakers, strict=True)
+        ]
         turns = [
             turn
             for at, (one, _) in enumerate(clean)
@@ -157,9 +167,15 @@ class Rememberer:
         if self._kit.slots.quotas is not None:
             size = sum(len(draft.memory.text.encode("utf-8", "replace")) for draft in drafts)
             self._kit.slots.quotas.make_room(self.scope.app, memories=len(drafts), size=size)
-        seals = [seal for done in kept for seal in done.seals]
+        seals = [*marked, *(seal for done in (*kept, *speakers) for seal in done.seals)]
         with self._kit.sealing(self.scope, seals, marks.trust):
             return self._stored(drafts, marks)
+
+    def _marked(self, marks: Marks) -> tuple[Marks, list[Seal]]:
+        """The marks as they may be stored, and what is to be sealed before."""
+        metadata, seals = self._kit.sealed_value(marks.metadata, self.scope)
+        tags, more = self._kit.sealed_value(list(marks.tags), self.scope)
+        return replace(marks, metadata=metadata, tags=tuple(tags)), [*seals, *more]
 
     def _drafts(
         self, one: Said, taken: tuple[str, ...], facts: Sequence[Derived], marks: Marks, now: float

@@ -27,6 +27,7 @@ from offprompt.records import (
     SlotOp,
     SlotQuery,
     Trust,
+    compact,
 )
 from offprompt.records.redaction import KINDS, Redacted, SpanKind
 from offprompt.service.accounting import digester
@@ -71,6 +72,21 @@ def sealing_scope(scope: Scope) -> Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class Later:
+    """Leaves what is to be sealed where it stands: its slot's name is made with a key that the store has."""
+
+    kinds: frozenset[SpanKind]
+
+    def clean(self, text: str, redacted: Redacted) -> Clean:
+        """The text with marks in place of what is not sealed."""
+        pieces, after = list[str](), 0
+        for span in redacted.found:
+            pieces += [text[after : span.start], text[span.start : span.end] if span.kind in self.kinds else span.mark]
+            after = span.end
+        return Clean("".join([*pieces, text[after:]]), _kinds(redacted))
+
+
+@dataclass(frozen=True, slots=True)
 class Sealer:
     """Seals the values of some kinds.
 
@@ -105,6 +121,10 @@ class Sealer:
             after = span.end
         return Clean("".join([*pieces, text[after:]]), taken, tuple(seals.values()))
 
+    def later(self) -> Later:
+        """What cleans a text that is sealed later."""
+        return Later(self.kinds)
+
     def keep(self, scope: Scope, seals: Iterable[Seal], trust: Trust = "user") -> tuple[str, ...]:
         """Write what is not there yet, all or nothing; the names of the new slots.
 
@@ -135,14 +155,16 @@ class Sealer:
 
 
 def cleaned(
-    redactors: Sequence[Redactor], text: str, sealer: Sealer | None = None, scope: Scope | None = None
+    redactors: Sequence[Redactor], text: str, sealer: Sealer | Later | None = None, scope: Scope | None = None
 ) -> Clean:
     """The text as it may be stored; with a sealer, in that scope. Cost: O(n) for each redactor."""
     taken, seals = dict[SpanKind, None](), list[Seal]()
     for redactor in redactors:
         done = redactor.redact(text)
         clean = Clean(done.text, _kinds(done))
-        if done.found and sealer is not None and scope is not None:
+        if done.found and isinstance(sealer, Later):
+            clean = sealer.clean(text, done)
+        elif done.found and isinstance(sealer, Sealer) and scope is not None:
             clean = sealer.clean(text, done, scope)
         text = clean.text
         taken |= dict.fromkeys(clean.taken)
@@ -177,8 +199,13 @@ def mend_sealed(
 
 
 def _handles(memories: Iterable[Memory]) -> set[str]:
-    """The names of all handles in texts of memories."""
-    return {found.name for memory in memories for found in find_handles(memory.text)}
+    """The names of all handles in texts, metadata and tags of memories."""
+    return {
+        found.name
+        for memory in memories
+        for text in (memory.text, memory.speaker, *memory.tags, compact(memory.metadata) if memory.metadata else "")
+        for found in find_handles(text)
+    }
 
 
 def erase_sealed(kit: Kit, scope: Scope, within: Literal["exact", "subtree"]) -> None:
