@@ -143,7 +143,8 @@ def test_older_copies_of_the_servers_hold_nothing_of_whom_was_erased(place: Plac
         assert read(memory, "bob") == set(CANARIES)
         (dead,) = (one for one in checkup(memory.parts).findings if one.name == "erased")
         assert dead.state == "warn"
+        fill(memory, "alice")
+        assert read(memory, "alice") == set(CANARIES)
         assert checkup(memory.parts, fix=True).is_sound
         assert not [one for one in checkup(memory.parts).findings if one.name == "erased"]
-        fill(memory, "alice")
         assert read(memory, "alice") == set(CANARIES)

@@ -15,6 +15,7 @@ from offprompt.config import Settings, load_settings, read_file
 from offprompt.errors import NotFoundError, UnsupportedError, UsageError
 from offprompt.models.clocks import SystemClock
 from offprompt.privacy.app_key import read_key
+from offprompt.privacy.cipher import Cipher
 from offprompt.privacy.keyring import Keyring, rewrap
 from offprompt.protocols import Clock, Portable, Store
 from offprompt.protocols.sealing import Sealable
@@ -127,6 +128,7 @@ class Encryption:
     def __init__(self, urls: Urls, settings: Settings, clock: Clock) -> None:
         self._urls, self._settings, self._clock = urls, settings, clock
         self.key = app_key(settings)
+        Cipher(self.key)  # without the library nothing is opened
         own = keyring_urls(settings)
         if own.place == Urls(urls.memories).place:
             raise UsageError("encryption_keyring is the store itself; give the keyring a place of its own")

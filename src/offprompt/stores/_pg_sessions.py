@@ -131,6 +131,12 @@ def drop(db: Statements, scope: Scope | None, idle_before: float | None) -> int:
     return len(rows)
 
 
+def drop_one(db: Statements, scope: Scope) -> None:
+    """Remove exactly this session."""
+    for table in SESSION_TABLES:
+        db.run(f"DELETE FROM {table} WHERE {THE_SCOPE}", scope.key)
+
+
 def _put_journal(db: Statements, change: SessionChange, there: dict[str, JournalEntry], seq: int) -> None:
     """Insert the entries that are new, and complete those that are there."""
     key = change.record.scope.key

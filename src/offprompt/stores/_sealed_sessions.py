@@ -61,6 +61,11 @@ def opened_record(row: SessionRecord, seal: Seal) -> SessionRecord | None:
     return decode(text, SessionRecord)
 
 
+def is_lost(row: SessionRecord | None, sealer: Sealer | None) -> bool:
+    """Whether nobody can open a session's record: whose it was is erased, and an older copy of the store brought it."""
+    return row is not None and opened_one(row, sealer, opened_record) is None
+
+
 def sealed_entry(scope: Scope, entry: JournalEntry, seal: Seal) -> JournalEntry:
     """The entry with each form sealed, the rest of what it says with its message."""
     said = JournalEntry(

@@ -119,6 +119,12 @@ def drop(connection: sqlite3.Connection, scope: Scope | None, idle_before: float
     return len(rows)
 
 
+def drop_one(connection: sqlite3.Connection, scope: Scope) -> None:
+    """Remove exactly this session."""
+    for table in SESSION_TABLES:
+        connection.execute(f"DELETE FROM {table} WHERE {THE_SCOPE}", scope.key)
+
+
 def _put_entry(connection: sqlite3.Connection, scope: Scope, entry: JournalEntry) -> int:
     """Insert the entry, or complete the stored one; how many are new."""
     where = (*scope.key, entry.key)

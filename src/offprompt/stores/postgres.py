@@ -53,6 +53,7 @@ from offprompt.stores._pg_vector_table import without_graph
 from offprompt.stores._pg_vectors import PgVectors
 from offprompt.stores._sealed_memories import sealed_memories
 from offprompt.stores._sealed_sessions import (
+    is_lost,
     opened_all,
     opened_body,
     opened_entry,
@@ -170,6 +171,9 @@ class PostgresStore(Sealing):
         sealed = sealed_change(change, self._sealer)
 
         def work(db: Statements) -> None:
+            scope, is_first = sealed.record.scope, sealed.record.revision == 1
+            if is_first and self._sealer is not None and is_lost(sessions.load(db, scope), self._sealer):
+                sessions.drop_one(db, scope)
             sessions.commit(db, sealed)
             PgSlots(db).log(change.events)
 

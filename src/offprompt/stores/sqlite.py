@@ -36,6 +36,7 @@ from offprompt.stores import _sqlite_sessions as sessions
 from offprompt.stores._memory_ops import is_memory_read, run_memory_ops
 from offprompt.stores._sealed_memories import sealed_memories
 from offprompt.stores._sealed_sessions import (
+    is_lost,
     opened_all,
     opened_body,
     opened_entry,
@@ -157,6 +158,9 @@ class SqliteStore(Sealing):
         sealed = sealed_change(change, self._sealer)
 
         def work(connection: sqlite3.Connection) -> None:
+            scope, is_first = sealed.record.scope, sealed.record.revision == 1
+            if is_first and self._sealer is not None and is_lost(sessions.load(connection, scope), self._sealer):
+                sessions.drop_one(connection, scope)
             sessions.commit(connection, sealed)
             SqliteTable(connection, None).log(change.events)
 
