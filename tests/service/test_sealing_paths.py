@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import offprompt
@@ -16,6 +18,11 @@ from offprompt.service.bound import BoundScope
 from offprompt.service.offprompt import Offprompt
 from offprompt.service.subject_rows import engine_of, scanned
 from offprompt.testing import MovedClock
+from offprompt.testing.upstream import Upstream
+from tests.gateway.conftest import before
+from tests.mcp.conftest import call, said, server_of
+from tests.rest.running import running
+from tests.servers import of_run, postgres_url, redis_url
 
 PHONE = "138 1234 5678"
 BARE = PHONE.replace(" ", "")
@@ -121,3 +128,41 @@ def test_what_waits_on_this_machine_is_sealed_when_it_is_stored(tmp_path: Path) 
         (memory,) = own.memories.list()
         assert len(HANDLE.findall(str([memory.text, memory.metadata, memory.tags]))) == 3
         assert not spool.path.exists()
+
+
+def test_over_rest_it_is_sealed() -> None:
+    with running(":memory:", **SEALED) as server, offprompt.open(server.url) as client:
+        own = client.scope(user="alice")
+        own.remember(f"Call {PHONE}", metadata={"phone": PHONE}, tags=[PHONE], derive="none")
+        check(server.memory, server.memory.scope(user="alice"))
+        assert PHONE not in str([own.memories.list(), own.memories.recall("call")])
+
+
+def test_through_mcp_it_is_sealed() -> None:
+    with offprompt.open(":memory:", **SEALED) as mem:
+        server = server_of(mem).server
+        assert PHONE not in said(call(server, "mem_write", value=f"Call {PHONE}"))
+        assert PHONE not in said(call(server, "mem_search", query="What do you know about me?"))
+        check(mem, mem.scope(user="alice"))
+
+
+def test_through_the_gateway_it_is_sealed() -> None:
+    message = {"role": "assistant", "content": "I will."}
+    answer = {"choices": [{"message": message, "finish_reason": "stop", "index": 0}]}
+    with before(Upstream([answer]), settings=SEALED) as gateway:
+        asked = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": f"Call {PHONE}"}]}
+        done = httpx.post(f"{gateway.url}/v1/chat/completions", json=asked, headers={"Authorization": "Bearer sk-x"})
+        assert done.status_code == 200
+        check(gateway.memory, gateway.alice)
+
+
+def test_in_postgresql_and_redis_it_is_sealed(request: pytest.FixtureRequest) -> None:
+    own = uuid.uuid4().hex
+    url = (
+        f"memories={postgres_url(of_run(request, 'postgres'))}?schema=t{own} "
+        f"slots={redis_url(of_run(request, 'redis'))}?prefix=t{own}"
+    )
+    with offprompt.open(url, clock=MovedClock(), **SEALED) as mem:
+        alice = mem.scope(user="alice")
+        alice.remember(f"Call {PHONE}", metadata={"phone": PHONE}, tags=[PHONE], derive="none")
+        check(mem, alice)
