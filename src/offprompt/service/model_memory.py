@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final, Literal
 
-from offprompt import records
 from offprompt.errors import NotFoundError, UsageError
 from offprompt.recall.text import TextIndex, snippet
 from offprompt.records import (
@@ -25,6 +24,7 @@ from offprompt.records import (
     text_of,
 )
 from offprompt.records.basis import plain_tags
+from offprompt.records.known import Known as KnownLine
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.records.values import check_unversioned, checked_version
 from offprompt.service.action_problems import RefusedError
@@ -225,7 +225,7 @@ class ModelMemory:
         tokens, day = self._door.tokenizer.count(text), date_of(slot.updated_at)
         return Known(slot.name, slot.kind, text, tokens, source, day, slot.version, foreign=slot.trust == "tool")
 
-    def _of_known(self, one: records.Known, text: str) -> Known:
+    def _of_known(self, one: KnownLine, text: str) -> Known:
         kind = "memory" if one.kind == "fact" else "text"
         said = ("tool" if one.trust == "tool" else one.source, date_of(one.at), 0)
         short = snippet(text, "", max_tokens=SNIPPET_TOKENS)
