@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from offprompt.errors import BackendError, NotFoundError, UsageError
 from offprompt.privacy.app_key import key_text, read_key
-from offprompt.privacy.keyring import Keyring
+from offprompt.privacy.keyring import Keyring, rewrap
 from offprompt.stores.in_process import InProcessStore
 from offprompt.stores.sqlite import SqliteStore
 from offprompt.testing import MovedClock
@@ -108,6 +109,89 @@ def test_keys_that_became_anothers_are_destroyed_with_that_one_alone(pair: tuple
     assert len(there.destroy(carol)) == 3
     here.refresh()
     assert here.open(carol, PLACE, sealed) is None
+
+
+class Killed(InProcessStore):
+    """A store whose process ends before a change. left: changes until then."""
+
+    left = 10**9
+
+    def set_note(self, *args: Any, **more: Any) -> bool:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return super().set_note(*args, **more)
+
+
+def test_destroying_that_is_killed_anywhere_is_done_by_the_same_call_once_more() -> None:
+    for at in range(5):
+        store, clock = Killed(MovedClock()), MovedClock()
+        ring = Keyring(store, KEY, clock, create=True)
+        sealed = [(owner, ring.seal(owner, PLACE, b"x")) for owner in (ALICE, BOB)]
+        ring.join("default", "alice", "bob")
+        store.left = at
+        with pytest.raises(KeyboardInterrupt):
+            ring.destroy(BOB)
+        store.left = 10**9
+        ring = Keyring(store, KEY, clock)
+        ring.destroy(BOB)
+        assert [ring.open(owner, PLACE, text) for owner, text in sealed] == [None, None]
+        assert list(ring.list()) == []
+
+
+def test_a_key_made_while_a_rotation_ends_is_wrapped_by_the_same_call_once_more() -> None:
+    store, clock = Killed(MovedClock()), MovedClock()
+    new = b"\x06" * 32
+    ring = Keyring(store, KEY, clock, create=True)
+    ring.seal(BOB, PLACE, b"x")
+    name = "holder/default/user/alice"
+    ring.seal(ALICE, PLACE, b"x")
+    text = store.note(name)
+    store.set_note(name, None, was=text)
+    rewrap(store, KEY, new)
+    # As a process leaves it that is killed before it looks whether a rotation began.
+    store.set_note(name, text, was=None)
+    assert rewrap(store, KEY, new) == 1
+    assert Keyring(store, new, clock).seal(ALICE, PLACE, b"y")
+
+
+def test_what_a_thread_read_before_a_key_was_destroyed_is_kept_nowhere() -> None:
+    class Pauses(InProcessStore):
+        then: Callable[[], object] | None = None
+
+        def note(self, name: str) -> str | None:
+            found = super().note(name)
+            if name.startswith("holder/") and (then := self.then) is not None:
+                self.then = None
+                then()
+            return found
+
+    store, clock = Pauses(MovedClock()), MovedClock()
+    here, there = Keyring(store, KEY, clock, create=True), Keyring(store, KEY, clock)
+    before = here.seal(ALICE, PLACE, b"x")
+
+    def destroyed() -> None:
+        here.destroy(ALICE)
+        there.refresh()
+
+    there.refresh()
+    store.then = destroyed
+    there.looked_up(ALICE, "read while it was destroyed")
+    there.refresh()
+    after = there.seal(ALICE, PLACE, b"y")
+    assert (here.open(ALICE, PLACE, before), here.open(ALICE, PLACE, after)) == (None, b"y")
+
+
+def test_a_key_command_gets_no_input_and_its_words_are_told_nobody(capfd: pytest.CaptureFixture[str]) -> None:
+    assert read_key(command=f"sh -c 'read line || echo {key_text(KEY)}; echo said-4471 >&2'") == KEY
+    assert capfd.readouterr() == ("", "")
+    for command in ("sh -c 'exit 3' token-4471", "echo token-4471", "echo 'token-4471", " ", "no-such token-4471"):
+        with pytest.raises(UsageError) as failed:
+            read_key(command=command)
+        told: BaseException | None = failed.value
+        assert "4471" not in str(told)
+        assert told is not None
+        assert told.__cause__ is None
 
 
 def test_no_byte_of_a_keyring_is_a_key(tmp_path: Path) -> None:

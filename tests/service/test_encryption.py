@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import sys
+from hashlib import md5, sha1, sha256
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from offprompt.privacy.app_key import key_text
 from offprompt.service.checkup import checkup
 from offprompt.service.maintenance import backup
 from offprompt.service.offprompt import Offprompt
+from offprompt.service.remembering import digest_of
 from tests.service.encryption_kit import CANARIES, Place, fill, read, seen_in
 
 
@@ -35,6 +39,21 @@ def test_no_canary_is_in_any_byte_of_a_file_its_log_and_its_backup(place: Place,
         fill(memory)
     data = b"".join(path.read_bytes() for path in (tmp_path / "plain").iterdir())
     assert set(seen_in(data)) == set(CANARIES)
+
+
+def test_no_digest_by_which_a_text_could_be_guessed_is_in_any_byte(place: Place) -> None:
+    with place.open() as memory:
+        alice = memory.scope(user="alice")
+        alice.remember("My PIN is 4711")
+        alice.remember("My PIN is 4711")
+        assert [one.repeats for one in alice.memories.list()] == [1]
+    with place.open() as memory:
+        (one,) = memory.scope(user="alice").memories.list()
+        assert one.digest == digest_of(one.text)
+        data = place.bytes()
+    for digest in (digest_of("My PIN is 4711"), *(new(b"My PIN is 4711").hexdigest() for new in (md5, sha1, sha256))):
+        assert digest[:16].encode() not in data
+        assert bytes.fromhex(digest[:16]) not in data
 
 
 def test_writes_that_wait_are_sealed(place: Place) -> None:
@@ -147,10 +166,9 @@ def test_an_erased_users_key_is_destroyed_and_a_backup_cannot_be_read(place: Pla
         (dead,) = (one for one in checkup(memory.parts).findings if one.name == "erased")
         assert "whom was erased" in dead.what
         assert read(memory, "alice") == set()
-        memory.scope(user="alice").write("city", "Lagos")
-        assert memory.scope(user="alice").read("city") == "Lagos"
-        assert checkup(memory.parts, fix=True).is_sound
         fill(memory, "alice")
+        assert read(memory, "alice") == set(CANARIES)
+        assert checkup(memory.parts, fix=True).is_sound
         assert read(memory, "alice") == set(CANARIES)
         assert not [one for one in checkup(memory.parts).findings if one.name == "erased"]
 
@@ -170,3 +188,29 @@ def test_what_two_ids_of_one_person_have_is_erased_with_both(place: Place, tmp_p
     place.store = tmp_path / "backup.db"
     with place.open() as memory:
         assert read(memory, "alice") == read(memory, "ally") == set()
+
+
+def test_without_the_library_nothing_is_opened(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
+    with pytest.raises(UnsupportedError, match=r"offprompt\[encryption\]"):
+        place.open()
+    assert not place.store.parent.exists()
+    assert not place.keyring.parent.exists()
+
+
+def test_doctor_says_that_a_keyring_lies_beside_its_store(place: Place) -> None:
+    place.keyring = place.store.with_name("keys.db")
+    with place.open() as memory:
+        (one,) = (one for one in checkup(memory.parts).findings if one.name == "keyring")
+    assert one.state == "warn"
+
+
+def test_a_log_that_is_imported_again_is_known_and_no_digest_tells_its_texts(place: Place, tmp_path: Path) -> None:
+    log = tmp_path / "talk.jsonl"
+    log.write_text(json.dumps({"messages": [{"role": "user", "content": "My PIN is 4711"}]}) + "\n")
+    with place.open() as memory:
+        for added in (1, 0):
+            done = memory.scope(user="alice").memories.import_file(log, derive="none")
+            assert done.added == added
+        data = place.bytes()
+    assert digest_of("My PIN is 4711")[:16].encode() not in data

@@ -19,7 +19,7 @@ MAKE: Final = "make one with `offprompt keyring new-key FILE`"
 def read_key(*, file: str = "", env: str = "", command: str = "") -> bytes:
     """The key's 32 bytes, of exactly one source, as base64.
 
-    command  is run without a shell, and has 60 s.
+    command  is run without a shell and without input, and has 60 s.
     Raises   UsageError, which never holds what was read.
     """
     given = [name for name, value in (("file", file), ("env", env), ("command", command)) if value]
@@ -35,7 +35,7 @@ def read_key(*, file: str = "", env: str = "", command: str = "") -> bytes:
         if env not in os.environ:
             raise UsageError(f"encryption_key_env names the variable {env!r}, which is not set; set it, or {MAKE}")
         return parse_key(os.environ[env], f"the variable {env!r}")
-    return parse_key(_of_command(command), f"the output of {command!r}")
+    return parse_key(_of_command(command), f"the output of {_program(command)}")
 
 
 def parse_key(text: str, where: str) -> bytes:
@@ -69,7 +69,11 @@ def _of_file(file: str) -> str:
 
 def _of_command(command: str) -> str:
     try:
-        done = subprocess.run(shlex.split(command), capture_output=True, timeout=COMMAND_S, check=True)  # noqa: S603 - the user's own
+        words = shlex.split(command)
+        if not words:
+            raise ValueError  # noqa: TRY301 - as one that is no text
+        # Without our input, which may be a protocol's; what it says beside the key is nobody's.
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=COMMAND_S, check=True)  # noqa: S603 - the user's own
         return done.stdout.decode()
     except subprocess.CalledProcessError as exc:
         why = f"it ended with code {exc.returncode}"
@@ -79,4 +83,12 @@ def _of_command(command: str) -> str:
         why = str(exc.strerror)
     except ValueError:
         why = "it, or what it prints, is no text"
-    raise UsageError(f"the key command {command!r} gives no key: {why}; correct encryption_key_command")
+    # Without its words, and without the error, which has them: a token may be among them.
+    raise UsageError(
+        f"the key command {_program(command)} gives no key: {why}; correct encryption_key_command"
+    ) from None
+
+
+def _program(command: str) -> str:
+    """The first word of a command, which is no secret."""
+    return repr(command.split(maxsplit=1)[0] if command.split() else command)

@@ -74,7 +74,7 @@ class Keyring:
     def __init__(self, notes: KeyringNotes, key: bytes, clock: Clock, *, create: bool = False) -> None:
         self._notes, self._key, self._clock = notes, key, clock
         self.is_mixed = False
-        self._holders: dict[Owner, Holder | None] = {}
+        self._holders: dict[Owner, Holder] = {}
         self._known: dict[str, _Key] = {}
         self._generation: str | None = None
         self._seen_at = 0.0
@@ -85,8 +85,8 @@ class Keyring:
         generation = self._notes.note(GENERATION)
         self._seen_at = time.monotonic()
         if generation != self._generation:
-            self._holders.clear()
-            self._known.clear()
+            # New ones, not cleared: what another thread read before goes where nobody looks.
+            self._holders, self._known = {}, {}
             self._check_head()
             self._generation = generation
 
@@ -139,7 +139,8 @@ class Keyring:
 
     def destroy(self, owner: Owner) -> tuple[str, ...]:
         """See Sealer. Keys of whom was joined to another are that one's, and stay."""
-        gone = [key_id for one in self._all_of(owner) for key_id in self._removed(one)]
+        # The owner's last: killed before, the same call once more finds who was joined to it.
+        gone = [key_id for one in reversed(self._all_of(owner)) for key_id in self._removed(one)]
         self._bump()
         return tuple(gone)
 
@@ -203,14 +204,15 @@ class Keyring:
             )
 
     def _holder(self, owner: Owner) -> Holder | None:
-        if owner in self._holders:
-            return self._holders[owner]
+        cached = self._holders
+        if (there := cached.get(owner)) is not None:
+            return there
         text = self._notes.note(holders.name_of(owner))
         found = None if text is None else holders.unwrap(owner, text, self._key, self.id)
-        if len(self._holders) >= MOST_CACHED:
-            self._holders.clear()
+        if len(cached) >= MOST_CACHED:
+            cached.clear()
         if found is not None:
-            self._holders[owner] = found
+            cached[owner] = found
         return found
 
     def _made(self, owner: Owner) -> Holder:
@@ -318,14 +320,16 @@ class Keyring:
         return found[1:]
 
     def _key_of(self, key_id: str) -> _Key:
-        if key_id not in self._known:
-            text = self._notes.note(_key_name(key_id))
-            if text is None:
-                return _Key()
-            if len(self._known) >= MOST_CACHED:
-                self._known.clear()
-            self._known[key_id] = msgspec.json.decode(text, type=_Key)
-        return self._known[key_id]
+        cached = self._known
+        if (there := cached.get(key_id)) is not None:
+            return there
+        text = self._notes.note(_key_name(key_id))
+        if text is None:
+            return _Key()
+        if len(cached) >= MOST_CACHED:
+            cached.clear()
+        cached[key_id] = found = msgspec.json.decode(text, type=_Key)
+        return found
 
     def _bump(self) -> None:
         was = self._notes.note(GENERATION)
@@ -346,7 +350,7 @@ def rewrap(notes: Notes, old: bytes, new: bytes) -> int:
         raise NotFoundError("there is no keyring there; correct encryption_keyring")
     head = msgspec.json.decode(text, type=_Head)
     if head.kek == id_of(new) and not head.next:
-        return 0
+        return _rewrapped(notes, old, new, head.id)
     if head.kek != id_of(old) or head.next not in ("", id_of(new)):
         going = f", and is being brought to {head.next}" if head.next else ""
         raise UsageError(

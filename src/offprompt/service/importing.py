@@ -24,6 +24,7 @@ from offprompt.records import (
 )
 from offprompt.records.imported import Imported, Problem
 from offprompt.records.values import checked_tags, moment
+from offprompt.service.encryption import sealer_in
 from offprompt.service.exporting import FORMAT, MADE_ANEW, VERSION
 from offprompt.service.indexing import index_texts
 from offprompt.service.memory_kit import MemoryKit
@@ -90,7 +91,7 @@ def _import_log(
                 message.kind,
                 session=conversation.name,
                 order=at,
-                op_key=f"log/{conversation.name}/{at}/{digest_of(message.text)}",
+                op_key=f"log/{conversation.name}/{at}/{_digest(kit, scope, message.text)}",
                 derives=derive and message.kind == "user",
                 asked=before,
             )
@@ -105,6 +106,15 @@ def _import_log(
         raise UsageError(
             f"{name} cannot be imported: {why}; give an export of offprompt (JSON Lines) or mem0, or a chat log"
         )
+
+
+def _digest(kit: MemoryKit, scope: Scope, text: str) -> str:
+    """By what a message of a log is known again; a keyed one where texts are sealed, so that none can be guessed by it.
+
+    The key is the app's, which stays the same when the scope's user is joined to another.
+    """
+    sealer, digest = sealer_in(kit.memories), digest_of(text)
+    return digest if sealer is None else sealer.looked_up((scope.app, "shared", ""), f"log\n{digest}")
 
 
 def _remember(kit: MemoryKit, scope: Scope, said: Sequence[Said], marks: Marks, done: Imported) -> None:

@@ -30,7 +30,10 @@ WORDS: Final = ("speaker", "ends", "gist", "quote")
 
 _NAMES: Final = tuple(item.name for item in fields(Memory))
 _VALUES: Final = attrgetter(*_NAMES)
-_SEALED: Final = tuple((_NAMES.index(name), name) for name in ("text", "subject", "attribute", *WORDS))
+LOOKED_UP: Final = ("subject", "attribute", "digest")
+"""What of a memory is stored as keyed digests as well; an unkeyed digest of a text lets it be guessed."""
+
+_SEALED: Final = tuple((_NAMES.index(name), name) for name in ("text", *LOOKED_UP, *WORDS))
 _TAGS: Final = _NAMES.index("tags")
 _METADATA: Final = _NAMES.index("metadata")
 
@@ -43,7 +46,7 @@ def sealed_memories(table: MemoryTable, sealer: Sealer | None) -> MemoryTable:
 class SealedMemories:
     """A MemoryTable over an engine's. A memory whose key was destroyed is not there.
 
-    Subject and attribute are stored as keyed digests of their owner, by which equal ones are found.
+    Subject, attribute and the text's digest are stored as keyed digests of their owner, by which equal ones are found.
     """
 
     def __init__(self, table: MemoryTable, seal: Seal) -> None:
@@ -172,8 +175,7 @@ class SealedMemories:
         return found
 
     def _looked_up(self, memory: Memory) -> Memory:
-        subject, attribute = digests(memory, self._seal)
-        return replace(memory, subject=subject, attribute=attribute)
+        return replace(memory, **digests(memory, self._seal))
 
     def _owner(self, app: str, memory_id: str) -> Owner | None:
         scope = self._scopes.get((app, memory_id))
@@ -187,18 +189,16 @@ def sealed_memory(memory: Memory, seal: Seal) -> Memory:
     """The memory with its words sealed in the place of its text, bound to its scope and id."""
     content: dict[str, Any] = {name: value for name in WORDS if (value := getattr(memory, name))}
     content["text"] = memory.text
-    for name in ("subject", "attribute", "tags"):
+    for name in (*LOOKED_UP, "tags"):
         if value := getattr(memory, name):
             content[name] = value
     if memory.metadata:
         content["metadata"] = dict(memory.metadata)
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    subject, attribute = digests(memory, seal)
     return replace(
         memory,
         text=seal.text(key_owner(memory.scope), _place(memory), text),
-        subject=subject,
-        attribute=attribute,
+        **digests(memory, seal),
         tags=(),
         metadata={},
         **dict.fromkeys(WORDS, ""),
@@ -221,11 +221,11 @@ def opened_memory(row: Memory, seal: Seal) -> Memory | None:
     return Memory(*values)
 
 
-def digests(memory: Memory, seal: Seal) -> tuple[str, str]:
-    """Subject and attribute as they are stored."""
+def digests(memory: Memory, seal: Seal) -> dict[str, str]:
+    """Subject, attribute and digest as they are stored."""
+    seal.refresh()
     owner, look = key_owner(memory.scope), seal.sealer.looked_up
-    subject = look(owner, f"subject\n{memory.subject}") if memory.subject else ""
-    return subject, look(owner, f"attribute\n{memory.attribute}") if memory.attribute else ""
+    return {name: look(owner, f"{name}\n{value}") if (value := getattr(memory, name)) else "" for name in LOOKED_UP}
 
 
 def sealed_version(owner: Owner, app: str, memory_id: str, version: MemoryVersion, seal: Seal) -> MemoryVersion:
