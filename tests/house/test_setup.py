@@ -38,6 +38,7 @@ def test_the_version_is_said_once_more_and_the_same() -> None:
 def test_every_imported_library_is_a_dependency() -> None:
     declared = {re.split(r"[<>=\[]", line)[0].replace("-", "_") for line in PROJECT["project"]["dependencies"]}
     modules = {
+        "beautifulsoup4": "bs4",
         "chromadb_client": "chromadb",
         "langchain_core": "langchain_core",
         "llama_index_core": "llama_index",
