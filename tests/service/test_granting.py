@@ -22,6 +22,7 @@ from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
 
 FACT = "The quarterly figures are in the blue folder."
+LEFT = '{"app":"default","kind":"space","name":"legal","to_kind":"user","to":"alice","at":1.0,"actor":"app"}'
 QUESTION = "Where are the quarterly figures?"
 
 
@@ -129,6 +130,9 @@ def test_a_grant_goes_with_each_whom_it_names(mem: Offprompt, clock: MovedClock)
     assert receipt.counts["grants"] == 2
     assert "alice" not in repr([mem.grants.list(), mem.parts.main.notes("grant/"), mem.parts.main.events()])
     assert not [one for one in mem.verify_erased(receipt, texts=["alice"]) if one.state == "fail"]
+    mem.parts.main.set_note('grant/["default","user","alice","space","legal"]', LEFT, was=None)
+    assert [one.name for one in mem.verify_erased(receipt) if one.state == "fail"] == ["grants"]
+    mem.grants.remove("space", "legal", to="user:alice")
     receipt = mem.erase(agent="helper")
     assert receipt.counts["grants"] == 1
     assert "helper" not in repr([mem.parts.main.notes("grant/"), mem.parts.main.events()])

@@ -41,7 +41,7 @@ def verify(parts: Parts, receipt: ErasureReceipt, texts: Sequence[str] = ()) -> 
     parts.slots.events(limit=1)
     found = [_seal(parts, receipt)]
     found += _rows(parts, receipt, needles)
-    found += [_spool(parts, receipt), *_vectors(parts, receipt), *_data_keys(parts, receipt)]
+    found += [_spool(parts, receipt), _grants(parts, receipt), *_vectors(parts, receipt), *_data_keys(parts, receipt)]
     sought = [*needles, *(memory_id.encode() for memory_id in receipt.memory_ids)]
     if isinstance(parts.main, Traceable):
         found += parts.main.traces(sought)
@@ -144,6 +144,14 @@ def _data_keys(parts: Parts, receipt: ErasureReceipt) -> list[Finding]:
         return [Finding("keyring", "fail", what, AGAIN)]
     what = f"the {len(receipt.data_keys)} keys are destroyed: what backups of the store hold under them opens nowhere"
     return [Finding("keyring", "ok", what)]
+
+
+def _grants(parts: Parts, receipt: ErasureReceipt) -> Finding:
+    """Whether a grant from before the erasure names whom was erased."""
+    there = parts.grants.list(receipt.scopes[0].app)
+    if old := [one for one in there if one.at <= receipt.at and set(one.owners) & set(receipt.scopes)]:
+        return Finding("grants", "fail", f"{len(old)} grants name whom was erased", AGAIN)
+    return Finding("grants", "ok", "no grant names whom was erased")
 
 
 def _vectors(parts: Parts, receipt: ErasureReceipt) -> Iterator[Finding]:
