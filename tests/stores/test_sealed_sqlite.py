@@ -16,7 +16,6 @@ from offprompt.testing.suites import (
     SessionStoreSuite,
     SlotStoreSuite,
     StoreSuite,
-    VectorQueueSuite,
 )
 
 KEY = b"\x07" * 32
@@ -48,13 +47,3 @@ class TestSessions(SessionStoreSuite):
 
 class TestWhole(StoreSuite):
     """Portable and Notes."""
-
-
-class TestQueue(VectorQueueSuite):
-    """What waits for a vector index."""
-
-    @pytest.fixture
-    def store(self, clock: MovedClock, tmp_path: Path) -> Iterator[SqliteStore]:
-        store = sealed(SqliteStore(tmp_path / "agent.db", clock=clock, vector_queue=True), clock)
-        yield store
-        store.close()
