@@ -73,7 +73,7 @@ class Recall(Shape, kw_only=True, frozen=True):
     )
     explain: bool = False
     spaces: SpaceNames = ()
-    purposes: tuple[Basis, ...] | None = None
+    purposes: Annotated[tuple[Basis, ...], Meta(min_length=1)] | None = None
 
 
 class MemoryPageAsked(Shape, kw_only=True, frozen=True):

@@ -15,7 +15,7 @@ from offprompt.rest.problems import Problem
 from offprompt.wire.options import Capture, Derive, HistoryPolicy, Mode, Underway
 from offprompt.wire.shapes import Wire
 
-Basis: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_CHARS)]
+Basis: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_CHARS, pattern=r"\S")]
 """The name of a purpose or a consent."""
 
 SpaceNames: TypeAlias = Annotated[tuple[str, ...], Meta(extra_json_schema={"maxItems": MAX_SPACES})]
