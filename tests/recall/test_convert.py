@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+import sys
 import zlib
 from pathlib import Path
 
 import pypdf
 import pytest
 
-from offprompt.errors import NotFoundError, UsageError
+from offprompt.errors import NotFoundError, UnsupportedError, UsageError
 from offprompt.recall.convert import pdf
+from offprompt.recall.convert.apart import converted_apart
 from offprompt.recall.convert.choosing import converted
 from offprompt.recall.convert.walking import checked_document, walked
 from offprompt.recall.passages import passages
@@ -243,3 +245,22 @@ def test_a_document_is_called_by_a_line_of_text(name: str) -> None:
     with pytest.raises(UsageError, match="the name of the document") as told:
         checked_document(name)
     str(told.value).encode()
+
+
+def test_what_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Previously 100 kB of `<a ` kept the parser busy for minutes, and whoever asked with it."""
+    (tmp_path / "json.py").write_text("raise SystemExit('the folder of the documents was imported')")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="takes more than 2 seconds"):
+        converted_apart("a.html", b"<a " * 100_000, seconds=2.0)
+    assert converted_apart("a.html", b"<title>T</title><p>Hello \xe4\xbd\xa0").text == "Hello \u4f60"
+    assert converted_apart("a.pdf", pdf_of(["a", "b"])) == converted("a.pdf", pdf_of(["a", "b"]))
+    with pytest.raises(UsageError, match="cannot be read as DOCX"):
+        converted_apart("a.docx", b"no zip")
+
+
+def test_a_missing_extra_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in (("bs4", "a.html"), ("pypdf", "a.pdf"), ("mammoth", "a.docx")):
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(UnsupportedError, match=r"pip install 'offprompt\[documents\]'"):
+            converted(name, b"x")

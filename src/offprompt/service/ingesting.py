@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from offprompt.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
 from offprompt.protocols import apply
-from offprompt.recall.convert.choosing import CONVERTER, converted
+from offprompt.recall.convert.apart import converted_apart
+from offprompt.recall.convert.choosing import CONVERTER
 from offprompt.recall.convert.converted import Converted
 from offprompt.recall.convert.walking import checked_document, checked_size
 from offprompt.recall.passages import Passage, passages, title_of
@@ -90,7 +91,7 @@ class Ingester:
             there = self._there(name)
             if there.head is not None and _is_of(there.head, digest):
                 return Ingested("unchanged", name, len(there.passages))
-            text = converted(name, data)
+            text = converted_apart(name, data)
             found = _parted(text)
         except (UsageError, UnsupportedError) as exc:
             return Ingested("refused", str(name), why=str(exc))
