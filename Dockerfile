@@ -13,7 +13,7 @@ WORKDIR /build
 COPY . .
 RUN python -m venv /opt/offprompt \
     && /opt/offprompt/bin/pip install --no-compile --constraint constraints.txt \
-        '.[serve,postgres,redis,mcp,oidc,otel]' \
+        '.[serve,postgres,redis,mcp,oidc,otel,documents]' \
     && /opt/offprompt/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/offprompt/lib \
     && /opt/offprompt/bin/pip uninstall --yes --quiet pip
 
