@@ -72,6 +72,36 @@ def test_a_store_that_was_plain_is_sealed_and_nothing_of_it_stays(
     assert "已加密" in run("encrypt --lang zh").out
 
 
+@pytest.mark.parametrize("value", ["sealed:", "sealed:AAAA", "sealed:!!"])
+def test_a_plain_value_that_begins_as_a_sealed_one_is_named_before_anything_is_changed(
+    run: Run, store: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    with offprompt.open(store, embedder="none") as memory:
+        memory.scope(user="alice").write("odd", f"\x1f{value}")
+        memory.scope(user="alice").remember(f"\x1f{value}")
+    run("keyring new-key app.key")
+    with monkeypatch.context() as on:
+        turn_on(on)
+        refused = run("encrypt")
+    assert (refused.code, "odd" in refused.err or "memories" in refused.err) == (2, True)
+    assert "nothing was changed" in refused.err
+    assert run("read odd --user alice").code == 0
+    run("write odd plain --user alice")
+    with offprompt.open(store, embedder="none") as memory:
+        memory.scope(user="alice").slots.erase("odd")
+        memory.scope(user="alice").memories.erase()
+    run("write odd plain --user alice")
+    turn_on(monkeypatch)
+    assert run("encrypt").code == 0
+    with offprompt.open(store) as memory:
+        memory.scope(user="alice").write("odd", f"\x1f{value}", tags=[f"\x1f{value}"])
+        memory.scope(user="alice").remember(f"\x1f{value} likes tea")
+    with offprompt.open(store) as memory:
+        assert memory.scope(user="alice").read("odd") == f"\x1f{value}"
+        assert f"\x1f{value} likes tea" in [one.text for one in memory.scope(user="alice").memories.list()]
+    assert run("doctor").code == 0
+
+
 def test_broken_off_it_goes_on_and_doctor_tells(run: Run, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(12):
         run(f"write n{number} '{CANARY} {number}' --user u{number}")

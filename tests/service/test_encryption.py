@@ -14,6 +14,7 @@ import offprompt
 from offprompt.errors import BackendError, NotFoundError, UnsupportedError, UsageError
 from offprompt.privacy.app_key import key_text
 from offprompt.service.checkup import checkup
+from offprompt.service.encryption import seal_all
 from offprompt.service.maintenance import backup
 from offprompt.service.offprompt import Offprompt
 from offprompt.service.remembering import digest_of
@@ -96,6 +97,24 @@ def test_a_row_that_was_moved_is_an_error_and_never_anothers_value(place: Place)
         with pytest.raises(BackendError, match="somebody else"):
             bob.memories.list()
         assert bob.read("town") == "town of bob"
+
+
+def test_tags_and_a_schema_that_were_written_past_the_keyring_are_an_error(place: Place) -> None:
+    with place.open() as memory:
+        for name in ("city", "town"):
+            memory.scope(user="alice").write(name, "Porto", tags=["x"], schema={"type": "string"})
+    base = sqlite3.connect(place.store)
+    base.execute("UPDATE slots SET tags = '[\"purpose:marketing\"]' WHERE folded = 'city'")
+    base.execute('UPDATE slots SET "schema" = \'{"type": "number"}\' WHERE folded = \'town\'')
+    base.commit()
+    base.close()
+    with place.open() as memory:
+        for name in ("city", "town"):
+            with pytest.raises(BackendError, match="not sealed"):
+                memory.scope(user="alice").slots.get(name)
+        assert seal_all(memory.parts).sealed == 2
+        assert memory.scope(user="alice").read("city") == "Porto"
+        assert memory.scope(user="alice").read("town") == "Porto"
 
 
 def test_a_store_opens_with_its_own_keyring_and_key_alone(place: Place, tmp_path: Path) -> None:

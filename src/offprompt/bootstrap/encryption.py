@@ -20,7 +20,10 @@ from offprompt.privacy.keyring import Keyring, rewrap
 from offprompt.protocols import Clock, Portable, Store
 from offprompt.protocols.sealing import Sealable
 from offprompt.records.places import masked
+from offprompt.records.tables import SLOT_TABLES, TABLES
 from offprompt.service.encryption import SealMark, mark_of, set_mark
+from offprompt.service.subject_rows import scanned
+from offprompt.stores._sealed_rows import SEALED_TABLES, looks_sealed
 
 
 def app_key(settings: Settings) -> bytes:
@@ -173,10 +176,14 @@ class Encryption:
                 engine.seal_with(keyring)
 
     def mark_mixed(self, engines: Engines) -> None:
-        """Mark a store that holds what is not sealed; the keyring is made if need be."""
+        """Mark a store that holds what is not sealed; the keyring is made if need be.
+
+        Raises   UsageError for a row that would be taken for a sealed one. Then nothing was changed.
+        """
         mark = mark_of(engines.main)
         if mark is not None:
             return
+        _check_looks(engines)
         if self._keyring is None:
             self._keyring = open_keyring(self._settings, self._clock, self.key, create=True)
         set_mark(engines.main, SealMark(self._keyring.id, "mixed"))
@@ -185,6 +192,18 @@ class Encryption:
         """Let go of the keyring, where no store was opened."""
         if self._keyring is not None:
             self._keyring.close()
+
+
+def _check_looks(engines: Engines) -> None:
+    for name in SEALED_TABLES:
+        engine = engines.slots if name in SLOT_TABLES else engines.main
+        found = scanned(engine, name) if isinstance(engine, Portable) else ()
+        if (row := next((one for one in found if looks_sealed(name, one)), None)) is not None:
+            key = TABLES[name].key_of(row)
+            raise UsageError(
+                f"the row {key} of table {name} begins as what is sealed does (U+001F, `sealed:`); "
+                "change or erase it while no keyring is set, then run offprompt encrypt again; nothing was changed"
+            )
 
 
 def _check_empty(engines: Engines) -> None:

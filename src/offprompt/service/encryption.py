@@ -86,9 +86,14 @@ def seal_all(parts: Parts, *, anew: bool = False, progress: Callable[[str, int],
     sealer = sealer_in(parts.main)
     if sealer is None:
         raise UsageError("nothing seals this store: set encryption_keyring and where the app's key comes from")
-    done = _worked(parts, "anew" if anew else "seal", progress)
-    set_mark(parts.main, SealMark(sealer.id))
-    sealer.is_mixed = False
+    # Also what was written past the keyring is opened, in part plain, and sealed whole.
+    was, sealer.is_mixed = sealer.is_mixed, True
+    try:
+        done = _worked(parts, "anew" if anew else "seal", progress)
+        set_mark(parts.main, SealMark(sealer.id))
+        was = False
+    finally:
+        sealer.is_mixed = was
     return done
 
 

@@ -116,6 +116,11 @@ class Page:
         return Resealed(after, self.rows, self.plain, len(self.changed), len(self.gone), dict(self.lost))
 
 
+def looks_sealed(table: str, row: Row) -> bool:
+    """Whether something of a row begins as what is sealed does; in a store where nothing is, somebody chose so."""
+    return table in _SEAL and any(map(is_sealed, _parts(table, _cells(table, row))))
+
+
 def _cells(table: str, row: Row) -> Cells:
     return dict(zip(TABLES[table].columns, row, strict=True))
 
@@ -156,17 +161,18 @@ def _parts(table: str, cells: Cells) -> Sequence[Any]:
 
 def _open_slots(rows: SealedRows, cells: Cells) -> Cells | None:
     owner, tags, schema = rows.owner(cells), json.loads(cells["tags"]), cells["schema"]
-    if len(tags) == 1 and is_sealed(tags[0]):
-        tags = rows.seal.opened(owner, slots.part_place(_key(cells), cells["folded"], "tags"), tags[0])
-        if tags is None:
+    if tags:
+        stored = tags[0] if len(tags) == 1 else ""
+        opened = rows.seal.opened(owner, slots.part_place(_key(cells), cells["folded"], "tags"), stored)
+        if opened is None:
             return None
-        cells["tags"] = tags
-    sealed = None if schema is None else json.loads(schema).get(MARK)
-    if sealed is not None:
-        schema = rows.seal.opened(owner, slots.part_place(_key(cells), cells["folded"], "schema"), sealed)
-        if schema is None:
+        cells["tags"] = opened if is_sealed(stored) else cells["tags"]
+    if schema is not None:
+        stored = str(json.loads(schema).get(MARK, ""))
+        opened = rows.seal.opened(owner, slots.part_place(_key(cells), cells["folded"], "schema"), stored)
+        if opened is None:
             return None
-        cells["schema"] = schema
+        cells["schema"] = opened if is_sealed(stored) else schema
     return cells
 
 

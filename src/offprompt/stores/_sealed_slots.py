@@ -133,12 +133,14 @@ def opened_slot(row: Slot, seal: Seal) -> Slot | None:
     if text is None:
         return None
     tags, schema = row.tags, row.schema
-    if len(tags) == 1 and tags[0].startswith(MARK):
-        opened = seal.opened(owner, part_place(key, folded, "tags"), tags[0])
-        tags = () if opened is None else tuple(json.loads(opened))
-    if schema is not None and MARK in schema:
-        opened = seal.opened(owner, part_place(key, folded, "schema"), str(schema[MARK]))
-        schema = None if opened is None else json.loads(opened)
+    if tags:
+        stored = tags[0] if len(tags) == 1 else ""
+        opened = seal.opened(owner, part_place(key, folded, "tags"), stored)
+        tags = () if opened is None else tuple(json.loads(opened)) if _is_sealed(stored) else tags
+    if schema is not None:
+        stored = str(schema.get(MARK, ""))
+        opened = seal.opened(owner, part_place(key, folded, "schema"), stored)
+        schema = None if opened is None else json.loads(opened) if _is_sealed(stored) else schema
     return replace(row, value=parsed(text) if _is_sealed(row.value) else row.value, tags=tags, schema=schema)
 
 
