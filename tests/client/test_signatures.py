@@ -39,7 +39,17 @@ TRIPLES = [
     (granting.Grants, Grants, AsyncGrants),
 ]
 NAMES = [own.__name__ for own, _, _ in TRIPLES]
-ASKS_NOTHING = {"scope", "space", "narrow", "session", "absorb_stream", "stream_reader", "parts", "record", "last_entry"}
+ASKS_NOTHING = {
+    "scope",
+    "space",
+    "narrow",
+    "session",
+    "absorb_stream",
+    "stream_reader",
+    "parts",
+    "record",
+    "last_entry",
+}
 
 
 def methods(kind: type[Any]) -> dict[str, Callable[..., Any]]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from offprompt.records import Grant, GrantKind
 from offprompt.rest.endpoint import Call, Endpoint, Example, Shape
 
 TAG: Final = "grants"
+Grantee: TypeAlias = Annotated[str, Meta(extra_json_schema={"pattern": r"^(everyone|(user|agent|key):[!-~]{1,64})$"})]
+"""Who it is for; what is no such text is the library's to refuse."""
+
 MEANT: Final = {"kind": "space", "name": "legal", "to": "user:alice"}
 
 
@@ -22,7 +25,7 @@ class GrantMeant(Shape, kw_only=True, frozen=True):
 
     kind: GrantKind
     name: str
-    to: str
+    to: Grantee
 
 
 class GrantList(Struct):
