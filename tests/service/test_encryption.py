@@ -233,3 +233,14 @@ def test_a_log_that_is_imported_again_is_known_and_no_digest_tells_its_texts(pla
             assert done.added == added
         data = place.bytes()
     assert digest_of("My PIN is 4711")[:16].encode() not in data
+
+
+def test_doctor_warns_of_a_keyring_and_a_key_that_others_can_read(place: Place) -> None:
+    place.key.chmod(0o600)
+    with place.open() as memory:
+        memory.scope(user="alice").write("city", "Porto")
+        assert not [one for one in checkup(memory.parts).findings if one.name == "keyring rights"]
+        place.key.chmod(0o640)
+        place.keyring.chmod(0o604)
+        told = [one for one in checkup(memory.parts).findings if one.name == "keyring rights"]
+    assert [one.what.rpartition(" is ")[2] for one in told] == ["open to others (604)", "open to others (640)"]

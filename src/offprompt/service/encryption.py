@@ -143,6 +143,9 @@ def findings(parts: Parts, *, fix: bool = False) -> list[Finding]:
     if _is_beside(parts.place, parts.settings.encryption_keyring):
         what = "the keyring lies in the store's folder: one backup of it takes both, and erasing reaches no backup then"
         found.append(Finding("keyring", "warn", what, "move it to another folder, and set encryption_keyring"))
+    files = (parts.settings.encryption_keyring, parts.settings.encryption_key_file)
+    for path, mode in [(path, mode) for path in files if (mode := _open_to_others(path))]:
+        found.append(Finding("keyring rights", "warn", f"{path} is open to others ({mode:03o})", f"chmod 600 {path}"))
     if count := sum(done.lost.values()):
         what = f"{count:,} rows are of whom was erased: the keys that sealed them are destroyed"
         if fix:
@@ -155,6 +158,15 @@ def findings(parts: Parts, *, fix: bool = False) -> list[Finding]:
 def _is_beside(place: str, keyring: str) -> bool:
     """Whether both are files of one folder."""
     return "://" not in place + keyring and Path(place).parent == Path(keyring).expanduser().absolute().parent
+
+
+def _open_to_others(path: str) -> int:
+    """The mode of a file that others than its owner may read or write; else 0."""
+    try:
+        mode = 0 if not path or "://" in path else Path(path).expanduser().stat().st_mode & 0o777
+    except OSError:
+        return 0
+    return mode if mode & 0o077 else 0
 
 
 def _worked(parts: Parts, work: ResealWork, progress: Callable[[str, int], object] | None) -> Sealed:
