@@ -263,7 +263,8 @@ class FaceMemories(FaceKit):
         assert [hit.text for hit in found] == ["The parcel goes to Porto."]
         assert len(own.recall("size parcel", purposes=["support"], floor=0.0)) == 2
         assert {one.consent for one in own.known()} == {"c-1", ""}
-        for wrong in ("support", []):
+        no_names: list[Any] = ["support", []]
+        for wrong in no_names:
             with pytest.raises(UsageError):
                 own.recall("size", purposes=wrong)
         done = own.withdraw("c-1")
