@@ -10,6 +10,7 @@ import openai
 import pytest
 
 from offprompt.errors import BackendError
+from offprompt.gateway.fitting import NO_CLEARING, NO_LAPSING
 from offprompt.testing.upstream import Upstream
 from offprompt.wire.clearing import EDIT
 from tests.gateway.client import Client, script, text_of
@@ -18,6 +19,10 @@ from tests.gateway.standing import body, post
 from tests.service.talk import MODELS, Wire, flat
 
 FRAME = re.compile(r"memory [0-9a-f]{8}>")
+
+
+def unable(*_: object, **__: object) -> Any:
+    raise BackendError("the store is away")
 
 
 def test_a_policy_of_the_gateways_is_each_sessions_where_its_wire_has_it(
@@ -50,6 +55,47 @@ def test_values_that_lapse_go_through_the_gateway(streams: bool) -> None:
     assert [each for each in first["messages"] if each.get("clear_at")]
     assert second["messages"][: len(first["messages"])] == first["messages"]
     assert upstream.faults == []
+
+
+@pytest.mark.parametrize("model", ["gpt-4o-mini", "claude-sonnet-5"])
+def test_what_a_model_cannot_do_is_left_out_and_said(
+    wire: Wire, streams: bool, model: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Values that lapse, and clearing by the provider, are for some of the models behind a gateway: no request to
+    another one is refused for it, and it has what is the default.
+    """
+    upstream = Upstream(script(wire, "Blue.", "Bye.", "Once more."))
+    settings = {"shown_after_turn": "clear_at", "recall_tokens": 0}
+    with before(upstream, settings=settings, options={"policy": "context_editing"}) as running:
+        running.alice.write("plan", "rest at the blue lantern", policy="when_asked")
+        with Client(running, wire, streams=streams) as client:
+            client.model = model
+            assert text_of(client.say("What is my plan?"), wire) == "Blue."
+            assert text_of(client.say("Thanks"), wire) == "Bye."
+        answer = post(running, wire, body(wire, "Hi", model=model))
+    first, second = upstream.requests[:2]
+    assert "blue lantern" in flat(first)
+    assert "blue lantern" not in flat(second), "it was replaced"
+    assert "clear_at" not in flat([first, second])
+    assert upstream.faults == []
+    assert (answer.status_code, answer.headers["offprompt-memory"]) == (200, "on")
+    hints = [NO_LAPSING, *([] if wire == "anthropic" else [NO_CLEARING])]
+    assert answer.headers["offprompt-hint"] == "; ".join(hints)
+    assert [record.getMessage() for record in caplog.records if record.name == "offprompt.gateway"] == hints
+
+
+def test_a_request_that_goes_without_memory_is_bounded_for_any_model(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever happens to shown values: a model that cannot take them is no reason to send what is too much."""
+    upstream = Upstream(script(wire, "Hello."))
+    settings = {"shown_after_turn": "clear_at", "context_tokens": 6000}
+    said = [("user", "Old. " + "many words " * 4000), ("assistant", "Yes."), ("user", "And now?")]
+    with before(upstream, settings=settings) as running, monkeypatch.context() as away:
+        away.setattr(running.memory.parts.main, "load", unable)
+        asked = body(wire, *({"role": role, "content": text} for role, text in said), model="some-small-model")
+        assert post(running, wire, asked).headers["offprompt-memory"].startswith("off; ")
+    assert len(flat(upstream.requests[-1])) < len(flat(asked)) / 2
 
 
 def test_a_late_reply_is_refused_where_that_is_wanted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import AsyncExitStack, aclosing
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
@@ -14,6 +14,7 @@ from offprompt.errors import BackendError, ConflictError, LeakError, OffpromptEr
 from offprompt.gateway.asked import Asked, NotOursError, model_in, taken, wire_of
 from offprompt.gateway.conversations import Conversations, in_time
 from offprompt.gateway.exchange import Begun, Exchange
+from offprompt.gateway.fitting import fitting
 from offprompt.gateway.kept import KeptSessions
 from offprompt.gateway.options import GatewayOptions
 from offprompt.gateway.relay import EVENTS
@@ -64,6 +65,7 @@ class Gateway:
         self._conversations = Conversations()
         self._kept = KeptSessions()
         self._ids = ResponseIds(who.memory.parts.coordinator)
+        self._said: set[str] = set()
         self.running = 0
         self.is_draining = False
 
@@ -194,14 +196,15 @@ class Gateway:
             raise
         except (BackendError, TimeoutError) as exc:
             raise self._trouble(exc) from exc
-        policy = self._options.policy
+        scope, policy, unlike = fitting(self._who.memory.parts, scope, asked, self._options.policy)
+        self._say(unlike)
         session = scope.session(
             session_id,
             model=asked.model,
             wire=asked.wire,
             system=asked.system,
             tools=asked.tools or None,
-            policy="auto" if policy == "context_editing" and asked.wire != "anthropic" else policy,
+            policy=policy,
             mode="as_needed" if self._options.head == "as_needed" and not asked.is_bound else "off_prompt",
         )
         if (before := self._kept.take(key)) is not None:
@@ -217,6 +220,7 @@ class Gateway:
             held,
             self._ids,
             refuses=self._options.on_trouble == "refuse",
+            hints=unlike,
         )
         try:
             body, headers = await exchange.request(asked.messages)
@@ -230,6 +234,13 @@ class Gateway:
         request.scope["offprompt.memory"] = "off" if cause else "on"
         answer = await stack.enter_async_context(exchange.sent(body, headers))
         return await self._answered(exchange, answer, session_id)
+
+    def _say(self, hints: Iterable[str]) -> None:
+        """Hints for the log, each once; the answers' headers have them each time."""
+        for hint in hints:
+            if hint not in self._said:
+                self._said.add(hint)
+                LOG.warning(hint)
 
     def _trouble(self, error: OffpromptError | TimeoutError | RecursionError) -> Exception:
         """What becomes of a request that the memory cannot prepare: it goes as it came, or it is refused."""
@@ -249,7 +260,7 @@ class Gateway:
             begun = await exchange.whole(answer)
         said = plain_headers(told(exchange, session_id, self._who.memory.parts.sheets))
         if answer.status == HTTPStatus.NOT_FOUND and not re.search(r"/v\d", exchange.target.url + exchange.path):
-            LOG.warning(NO_VERSION)
+            self._say((NO_VERSION,))
             said += plain_headers({"offprompt-hint": NO_VERSION})
         return Begun(begun.status, [*begun.headers, *said], begun.pieces)
 

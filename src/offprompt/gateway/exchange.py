@@ -44,7 +44,7 @@ class Exchange:
     held      the conversation, while this request has it.
     ids       of responses from which a client goes on. asks_memory: the model may ask it in the newest request.
     refuses   a reply that the memory fails for, or is late for, is refused; else it goes on as it came, if it can.
-    trouble   why what the model said is not recorded; empty if it is.
+    trouble   why what the model said is not recorded; empty if it is. hints: what is otherwise than it was set.
     noted     what the ledger says of the first request before its reply; entries: of each with its reply.
     """
 
@@ -57,6 +57,7 @@ class Exchange:
     held: Held
     ids: ResponseIds
     refuses: bool = False
+    hints: tuple[str, ...] = ()
     trouble: str = ""
     replies: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     noted: LedgerEntry | None = None

@@ -32,6 +32,8 @@ def told(exchange: Exchange, session_id: str, sheets: Sequence[PriceSheet]) -> d
     """
     cause = exchange.trouble or exchange.session.underway.cause
     said = {"offprompt-memory": f"off; {cause}" if cause else "on", "offprompt-session": session_id.replace("%", "%25")}
+    if exchange.hints:
+        said["offprompt-hint"] = "; ".join(exchange.hints)
     entry = exchange.noted
     if entry is None:
         return said

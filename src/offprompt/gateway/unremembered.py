@@ -10,6 +10,7 @@ from typing import Any, Final
 from offprompt.errors import BackendError, ConflictError, OffpromptError
 from offprompt.gateway.asked import Asked
 from offprompt.gateway.events import json_bytes, read_json
+from offprompt.gateway.fitting import fitting
 from offprompt.protocols import Coordinator
 from offprompt.records import compact
 from offprompt.service.offprompt import Offprompt
@@ -27,6 +28,7 @@ def bounded(memory: Offprompt, asked: Asked) -> bytes | None:
     nobody = memory.scope(agent="unremembered")  # of which nothing is read, and nothing is stored
     tools = asked.tools or None
     try:
+        nobody, _, _ = fitting(memory.parts, nobody, asked)
         session = nobody.session("bounded", model=asked.model, wire=asked.wire, system=asked.system, tools=tools)
         request = session.bounded(asked.messages)
     except OffpromptError:

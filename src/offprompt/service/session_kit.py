@@ -98,7 +98,7 @@ class Model:
             )
         edited_at = kit.settings.context_editing_tokens if clears else None
         lapsing = kit.settings.shown_after_turn == "clear_at"
-        if lapsing and not (profile.lapsing and shape.name == "anthropic"):
+        if lapsing and not profile.takes_lapsing(shape.name):
             raise UnsupportedError(
                 "shown_after_turn='clear_at': only Anthropic's models from Opus 4.8, Sonnet 5.5 and Haiku 5.5 on take "
                 f"system messages that lapse, on its own wire; the model is {options.model!r}, the wire {shape.name}; "

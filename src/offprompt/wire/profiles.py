@@ -33,6 +33,10 @@ class Profile:
     binds_thinking: bool = False
     lapsing: bool = False
 
+    def takes_lapsing(self, wire: Wire) -> bool:
+        """Whether system messages of one turn may be sent on this wire."""
+        return self.lapsing and wire == "anthropic"
+
 
 LAPSING: Final = r"(opus|sonnet|haiku)-5[.-]5|opus-5|opus-4[.-]8|(fable|mythos)-5"
 PROFILES: Final = (
