@@ -14,7 +14,7 @@ import offprompt
 from offprompt.errors import BackendError, NotFoundError, UnsupportedError, UsageError
 from offprompt.privacy.app_key import key_text
 from offprompt.service.checkup import checkup
-from offprompt.service.encryption import seal_all
+from offprompt.service.encryption import seal_all, sealer_in
 from offprompt.service.maintenance import backup
 from offprompt.service.offprompt import Offprompt
 from offprompt.service.remembering import digest_of
@@ -233,6 +233,20 @@ def test_a_log_that_is_imported_again_is_known_and_no_digest_tells_its_texts(pla
             assert done.added == added
         data = place.bytes()
     assert digest_of("My PIN is 4711")[:16].encode() not in data
+
+
+def test_what_a_writer_left_while_its_user_was_erased_is_mended_at_once(place: Place) -> None:
+    with place.open() as memory:
+        alice, sealer = memory.scope(user="alice"), sealer_in(memory.parts.main)
+        assert sealer is not None
+        for number in range(3):
+            alice.remember(f"alice likes tea {number}")
+        # As if these were stored between the removal of her rows and the end of her key.
+        sealer.destroy(("default", "user", "alice"))
+        memory.erase(user="alice")
+        assert [one for one in checkup(memory.parts).findings if one.name == "erased"]
+        assert checkup(memory.parts, fix=True).is_sound
+        assert not [one for one in checkup(memory.parts).findings if one.name == "erased"]
 
 
 def test_doctor_warns_of_a_keyring_and_a_key_that_others_can_read(place: Place) -> None:

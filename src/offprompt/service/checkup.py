@@ -19,10 +19,12 @@ def checkup(parts: Parts, *, fix: bool = False) -> Report:
 
     fix      mend the rights of the store's own files, and bring a vector index outside in step with the store.
     """
+    # First, as rows that nobody can open are none for the engines' own checks once they are removed.
+    sealed = encryption_findings(parts, fix=fix)
     engines = [parts.main] if parts.slots is parts.main else [parts.main, parts.slots]
     found = [one for engine in engines for one in doctor(engine, fix=fix).findings]
     found += parts.spool.findings() if parts.spool is not None else []
-    found += encryption_findings(parts, fix=fix)
+    found += sealed
     found += [*_copy(parts.main), *_vectors(parts, fix=fix), *worker_findings(parts.main, parts.clock.now())]
     found += [*_embeddings(parts), *_extraction(parts), *model_findings(parts.sessions, parts.clock)]
     return Report.of(found)
