@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -159,8 +159,9 @@ class Exchange:
         one = OneStream(self.asked.wire, last_text=self.asked.wants_json and self.asks_memory)
         relay = Relay(self.session, self.held, self.asked, one, refuses=self.refuses)
         try:
-            async for piece in relay.pieces(answer):
-                yield piece
+            async with aclosing(relay.pieces(answer)) as pieces:
+                async for piece in pieces:
+                    yield piece
         except ModelError:
             raise
         except BackendError as exc:
@@ -172,8 +173,8 @@ class Exchange:
                 one.next_reply()
                 body, headers = await self.request([*self.asked.messages, *said.messages])
                 relay = Relay(self.session, self.held, self.asked, one, refuses=self.refuses)
-                async with self.sent(body, headers) as following:
-                    async for piece in relay.pieces(following):
+                async with self.sent(body, headers) as following, aclosing(relay.pieces(following)) as pieces:
+                    async for piece in pieces:
                         yield piece
         except OffpromptError as exc:
             LOG.warning("a turn broke off behind the memory's answer: %s", exc)
