@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
+import sqlite3
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import httpx
 import pytest
 
 import offprompt
+from offprompt import cli
 from offprompt.rest.logs import log_to
 from tests.gateway.between import Between
 from tests.gateway.echo import whole
@@ -75,12 +78,24 @@ def test_a_clients_keys_are_in_no_byte_that_is_kept(
             ask({"no": "conversation"})
             ask({}, path=f"/v1/files?{QUERY}")
 
+            load = memory.parts.main.load
+
             def away(*_: object, **__: object) -> Any:
                 raise offprompt.BackendError("the store is away")
 
             monkeypatch.setattr(memory.parts.main, "load", away)
             ask(body(wire, "Hello"))
-            monkeypatch.undo()
+            monkeypatch.setattr(memory.parts.main, "load", load)
+            running.upstream.replies = said(wire, "What a name.")
+            spool = memory.parts.spool
+            assert spool is not None
+            assert tmp_path in spool.path.parents
+            with contextlib.closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                assert ask(body(wire, "My dog is called Rex")).headers["offprompt-memory"].startswith("off; ")
+                other.execute("ROLLBACK")
+            assert "Rex" in spool.path.read_text()
+            assert everything_in(spool.path.parent) == []
         scope = memory.scope(user="alice")
         scope.memories.export(tmp_path / "export.jsonl")
         sessions = [scope.session(one, wire=wire, model="") for one in scope.memories.sessions()]
@@ -90,6 +105,13 @@ def test_a_clients_keys_are_in_no_byte_that_is_kept(
         assert (tmp_path / "a.db-wal").exists()
         assert everything_in(tmp_path) == []
     assert everything_in(tmp_path) == []
+    monkeypatch.setenv("OFFPROMPT_URL", str(tmp_path / "a.db"))
+    for line in (f"trace {sessions[0].scope.session} --values", f"trace {sessions[0].scope.session} --undo", "audit"):
+        kept += capfd.readouterr()
+        assert cli.main([*line.split(), "--user", "alice"]) == 0
+        out = capfd.readouterr()
+        assert "tokens" in out.out or "Ulm" in out.out
+        kept += out
     assert "offprompt" in log.getvalue()
     shown = [*told, *kept, log.getvalue(), *capfd.readouterr()]
     assert [text for text in shown if "canary" in text] == []
