@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from hashlib import md5, sha1, sha256
 from pathlib import Path
 
@@ -97,6 +99,30 @@ def test_a_row_that_was_moved_is_an_error_and_never_anothers_value(place: Place)
         with pytest.raises(BackendError, match="somebody else"):
             bob.memories.list()
         assert bob.read("town") == "town of bob"
+
+
+def test_a_whole_record_in_anothers_place_is_an_error_and_never_anothers_words(place: Place) -> None:
+    with place.open() as memory:
+        for user in ("alice", "bob"):
+            fill(memory, user)
+    with closing(sqlite3.connect(place.store)) as base:
+        for table in ("memories", "sessions"):
+            (record,) = base.execute(f"SELECT record FROM {table} WHERE user = 'bob'").fetchone()  # noqa: S608 - ours
+            base.execute(f"UPDATE {table} SET record = ? WHERE user = 'alice'", (record,))  # noqa: S608 - ours
+        base.commit()
+    with place.open() as memory:
+        alice = memory.scope(user="alice")
+        reads: list[Callable[[], object]] = [
+            alice.memories.list,
+            lambda: alice.recall("wohnt Marta?"),
+            lambda: memory.parts.sessions.load(alice.scope.narrow(session="s1")),
+            lambda: memory.parts.sessions.sessions(alice.scope),
+            lambda: checkup(memory.parts),
+        ]
+        for read_it in reads:
+            with pytest.raises(BackendError, match="moved"):
+                read_it()
+        assert memory.scope(user="bob").memories.list()
 
 
 def test_tags_and_a_schema_that_were_written_past_the_keyring_are_an_error(place: Place) -> None:

@@ -63,6 +63,13 @@ class Seal:
             )
 
 
+def moved(table: str, name: str) -> BackendError:
+    """The error for a record that stands in the place of another."""
+    return BackendError(
+        f"a row of table {table} ({name!r}) was moved from another place; restore a backup of the store"
+    )
+
+
 def sealed_part(text: str, place: Sequence[str]) -> bytes:
     """The sealed bytes of a sealed text.
 

@@ -23,7 +23,7 @@ from offprompt.records import (
 from offprompt.records.scope import key_owner
 from offprompt.stores._memory_table import MemoryTable
 from offprompt.stores._rows import parsed
-from offprompt.stores._sealed import MARK, Seal
+from offprompt.stores._sealed import MARK, Seal, moved
 
 WORDS: Final = ("speaker", "ends", "gist", "quote")
 """What of a memory is sealed with its text, subject, attribute, tags and metadata, and empty beside it."""
@@ -54,19 +54,20 @@ class SealedMemories:
         self._scopes: dict[tuple[str, str], Scope] = {}
 
     def load(self, app: str, memory_id: str) -> Memory | None:
-        return self._opened(self._table.load(app, memory_id))
+        row = self._table.load(app, memory_id)
+        return self._opened(row) if row is None else self._at(row, (row.scope.app, row.memory_id) == (app, memory_id))
 
     def by_op_key(self, scope: Scope, op_key: str) -> Memory | None:
         return self._opened(self._table.by_op_key(scope, op_key))
 
     def by_digest(self, memory: Memory) -> list[Memory]:
-        return self._all(self._table.by_digest(self._looked_up(memory)))
+        return self._within(memory.scope, self._table.by_digest(self._looked_up(memory)))
 
     def by_attribute(self, memory: Memory) -> list[Memory]:
-        return self._all(self._table.by_attribute(self._looked_up(memory)))
+        return self._within(memory.scope, self._table.by_attribute(self._looked_up(memory)))
 
     def rows(self, query: MemoryQuery, scope: Scope, now: float) -> list[Memory]:
-        return self._all(self._table.rows(query, scope, now))
+        return self._within(scope, self._table.rows(query, scope, now))
 
     def add(self, memory: Memory) -> None:
         self._table.add(self._sealed(memory))
@@ -124,7 +125,7 @@ class SealedMemories:
         return self._table.revision(scope)
 
     def page(self, scope: Scope, after: int) -> list[tuple[Memory, Indexed | None]]:
-        return self._pairs(self._table.page(scope, after))
+        return self._pairs(self._table.page(scope, after), scope)
 
     def unindexed(self, op: Unindexed, now: float) -> list[Memory]:
         return self._all(self._table.unindexed(op, now))
@@ -166,10 +167,22 @@ class SealedMemories:
     def _all(self, rows: Iterable[Memory]) -> list[Memory]:
         return [row for row in map(self._opened, rows) if row is not None]
 
-    def _pairs(self, pairs: Iterable[tuple[Memory, Indexed | None]]) -> list[tuple[Memory, Indexed | None]]:
+    def _within(self, scope: Scope, rows: Iterable[Memory]) -> list[Memory]:
+        """The rows of a scope or its subtree, opened: a record says itself whose it is, and may stand elsewhere."""
+        found = (self._at(row, scope.holds(row.scope)) for row in rows)
+        return [row for row in found if row is not None]
+
+    def _at(self, row: Memory, is_there: bool) -> Memory | None:  # noqa: FBT001 - what is known of it
+        if not is_there:
+            raise moved("memories", row.memory_id)
+        return self._opened(row)
+
+    def _pairs(
+        self, pairs: Iterable[tuple[Memory, Indexed | None]], scope: Scope | None = None
+    ) -> list[tuple[Memory, Indexed | None]]:
         found: list[tuple[Memory, Indexed | None]] = []
         for row, indexed in pairs:
-            if (memory := self._opened(row)) is not None:
+            if (memory := self._at(row, scope is None or scope.holds(row.scope))) is not None:
                 owner = key_owner(row.scope)
                 found.append((memory, indexed and opened_index(owner, row.scope.app, indexed, self._seal)))
         return found

@@ -18,7 +18,7 @@ from offprompt.stores import _sealed_sessions as sessions
 from offprompt.stores import _sealed_slots as slots
 from offprompt.stores._blobs import decode, encode
 from offprompt.stores._rows import memory_of, memory_values
-from offprompt.stores._sealed import MARK, Seal, is_sealed, sealed_part
+from offprompt.stores._sealed import MARK, Seal, is_sealed, moved, sealed_part
 
 ScopeOf: TypeAlias = Callable[[str, str], Scope | None]
 """The scope of a memory, by its app and id."""
@@ -203,7 +203,10 @@ def _seal_versions(rows: SealedRows, cells: Cells) -> Cells:
 
 
 def _open_memories(rows: SealedRows, cells: Cells) -> Cells | None:
-    memory = memories.opened_memory(memory_of(cells["record"]), rows.seal)
+    row = memory_of(cells["record"])
+    if (*row.scope.key, row.memory_id) != (*_key(cells), cells["memory_id"]):
+        raise moved("memories", cells["memory_id"])
+    memory = memories.opened_memory(row, rows.seal)
     return None if memory is None else _cells("memories", memory_values(memory))
 
 
@@ -235,7 +238,7 @@ def _seal_memory_index(rows: SealedRows, cells: Cells) -> Cells:
 
 
 def _open_sessions(rows: SealedRows, cells: Cells) -> Cells | None:
-    record = sessions.opened_record(decode(cells["record"], SessionRecord), rows.seal)
+    record = sessions.record_of(Scope.from_key(_key(cells)))(decode(cells["record"], SessionRecord), rows.seal)
     return None if record is None else cells | {"record": encode(record)}
 
 

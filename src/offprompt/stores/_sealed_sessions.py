@@ -11,7 +11,7 @@ from offprompt.protocols.sealing import Sealer
 from offprompt.records import Body, Head, JournalEntry, Scope, SessionChange, SessionRecord
 from offprompt.records.scope import key_owner
 from offprompt.stores._blobs import decode, encode
-from offprompt.stores._sealed import MARK, Seal
+from offprompt.stores._sealed import MARK, Seal, moved
 
 T = TypeVar("T")
 
@@ -59,6 +59,28 @@ def opened_record(row: SessionRecord, seal: Seal) -> SessionRecord | None:
     if text is None or not sealed.startswith(MARK):
         return None if text is None else row
     return decode(text, SessionRecord)
+
+
+def record_of(scope: Scope) -> Callable[[SessionRecord, Seal], SessionRecord | None]:
+    """What opens the record of a session, which says itself whose it is, and may stand in another's place."""
+
+    def opened(row: SessionRecord, seal: Seal) -> SessionRecord | None:
+        if row.scope != scope:
+            raise moved("sessions", str(row.scope.session))
+        return opened_record(row, seal)
+
+    return opened
+
+
+def records_in(scope: Scope | None) -> Callable[[SessionRecord, Seal], SessionRecord | None]:
+    """What opens the records of a scope's subtree; None: of all."""
+
+    def opened(row: SessionRecord, seal: Seal) -> SessionRecord | None:
+        if scope is not None and not scope.holds(row.scope):
+            raise moved("sessions", str(row.scope.session))
+        return opened_record(row, seal)
+
+    return opened
 
 
 def is_lost(row: SessionRecord | None, sealer: Sealer | None) -> bool:

@@ -58,7 +58,8 @@ from offprompt.stores._sealed_sessions import (
     opened_body,
     opened_entry,
     opened_one,
-    opened_record,
+    record_of,
+    records_in,
     sealed_change,
 )
 from offprompt.stores._sealed_slots import sealed_slots
@@ -164,7 +165,7 @@ class PostgresStore(Sealing):
     def load(self, scope: Scope) -> SessionRecord | None:
         """See SessionStore."""
         row = self._db.read(lambda db: sessions.load(db, scope), apps=[scope.app])
-        return opened_one(row, self._sealer, opened_record)
+        return opened_one(row, self._sealer, record_of(scope))
 
     def commit(self, change: SessionChange) -> None:
         """See SessionStore."""
@@ -201,7 +202,7 @@ class PostgresStore(Sealing):
     def sessions(self, scope: Scope | None = None) -> list[SessionRecord]:
         """See SessionStore."""
         rows = self._db.read(lambda db: sessions.sessions(db, scope), apps=None if scope is None else [scope.app])
-        return opened_all(rows, self._sealer, opened_record)
+        return opened_all(rows, self._sealer, records_in(scope))
 
     def drop_sessions(self, *, scope: Scope | None = None, idle_before: float | None = None) -> int:
         """See SessionStore."""

@@ -41,7 +41,8 @@ from offprompt.stores._sealed_sessions import (
     opened_body,
     opened_entry,
     opened_one,
-    opened_record,
+    record_of,
+    records_in,
     sealed_change,
 )
 from offprompt.stores._sealed_slots import sealed_slots
@@ -151,7 +152,7 @@ class SqliteStore(Sealing):
     def load(self, scope: Scope) -> SessionRecord | None:
         """See SessionStore."""
         row = self._db.read(lambda connection: sessions.load(connection, scope))
-        return opened_one(row, self._sealer, opened_record)
+        return opened_one(row, self._sealer, record_of(scope))
 
     def commit(self, change: SessionChange) -> None:
         """See SessionStore."""
@@ -188,7 +189,7 @@ class SqliteStore(Sealing):
     def sessions(self, scope: Scope | None = None) -> list[SessionRecord]:
         """See SessionStore."""
         rows = self._db.read(lambda connection: sessions.sessions(connection, scope))
-        return opened_all(rows, self._sealer, opened_record)
+        return opened_all(rows, self._sealer, records_in(scope))
 
     def drop_sessions(self, *, scope: Scope | None = None, idle_before: float | None = None) -> int:
         """See SessionStore."""
