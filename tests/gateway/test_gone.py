@@ -65,7 +65,7 @@ def spoken(raw: bytes, wire: Wire) -> Iterator[str]:
             continue
         event = json.loads(line.removeprefix("data: "))
         if wire == "openai":
-            yield from (choice["delta"].get("content") or "" for choice in event["choices"])
+            yield from (choice["delta"].get("content") or "" for choice in event.get("choices", ()))
         elif wire == "anthropic" and event["type"] == "content_block_delta":
             yield event["delta"].get("text", "")
         elif wire == "responses" and event["type"] == "response.output_text.delta":

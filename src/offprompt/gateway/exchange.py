@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from offprompt.errors import BackendError, ModelError, OffpromptError, UsageError
+from offprompt.errors import BackendError, ConflictError, ModelError, OffpromptError, UsageError
 from offprompt.gateway.asked import Asked, tool_names
 from offprompt.gateway.conversations import Held
 from offprompt.gateway.events import json_bytes, read_json
@@ -112,18 +112,18 @@ class Exchange:
     async def _absorbed(self, data: dict[str, Any]) -> Reply | None:
         """The reply, read; None for one that no session reads, or not in time: it goes on as it came.
 
-        Raises   ConflictError; BackendError where the memory is late, and a call to it or a handle stands in the reply;
-                 where that is wanted, for every reply that is not recorded.
+        Raises   BackendError where the memory is late, or a newer request of another process waits, and a call to it
+                 or a handle stands in the reply; where that is wanted, for every reply that is not recorded.
         """
         try:
             reply = await self.held.asks(self.session.absorb, data)
-        except UsageError as exc:
-            LOG.warning(UNREAD, exc)
-            return None
-        except BackendError as exc:
+        except (BackendError, ConflictError) as exc:
             if self.refuses or (self.asks_memory and is_ours(data)):
                 raise BackendError(f"{exc}; ask again") from exc
             self.trouble = f"{exc}, and the reply is not recorded"
+            LOG.warning(UNREAD, exc)
+            return None
+        except UsageError as exc:
             LOG.warning(UNREAD, exc)
             return None
         if self.refuses and (cause := self.session.underway.cause):

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncGenerator
 from typing import Any, Final
 
-from offprompt.errors import BackendError, ModelError, OffpromptError
+from offprompt.errors import BackendError, ConflictError, ModelError, OffpromptError
 from offprompt.gateway.asked import Asked
 from offprompt.gateway.conversations import Held
 from offprompt.gateway.events import EventReader, EventTooLongError, ServerEvent, event_bytes
@@ -85,7 +85,7 @@ class Relay:
         except OffpromptError as exc:
             LOG.warning(UNREAD, exc)
             self._is_late = True
-            refused = self._refuses and isinstance(exc, BackendError)
+            refused = self._refuses and isinstance(exc, (BackendError, ConflictError))
             if refused or reader.whole is None or is_ours(reader.whole, calls_only=not reader.waits):
                 self._failed = True
                 return [error_bytes(self._asked.wire, f"{exc}; ask again")] if is_whole else []
