@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,9 +49,18 @@ def fitting(line: str, shown: str) -> bool:
 
 
 def run_page(text: str, name: str, folder: Path) -> list[Ran]:
-    """All code of a page in a folder: its `python` blocks in order, then its commands in order."""
-    with contextlib.chdir(folder):
-        return [*run_python(text, name), *run_console(text, folder)]
+    """All code of a page in a folder: its `python` blocks in order, then its commands in order.
+
+    What other programs left in the user's folders, such as tokens of servers, is not there for it.
+    """
+    with tempfile.TemporaryDirectory() as home, contextlib.chdir(folder):
+        before = dict(os.environ)
+        os.environ |= {"XDG_DATA_HOME": f"{home}/data", "XDG_CONFIG_HOME": f"{home}/config"}
+        try:
+            return [*run_python(text, name), *run_console(text, folder)]
+        finally:
+            os.environ.clear()
+            os.environ |= before
 
 
 def run_python(text: str, name: str) -> Iterator[Ran]:

@@ -193,12 +193,8 @@ def made(text: str) -> str:
 
 
 def shown(text: str, name: str) -> str:
-    """A page with the outputs of its code as they are now; lines that still fit stay as they stand.
-
-    What programs of this machine left in the user's folders, such as tokens of servers, is not there for it.
-    """
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
-        os.environ |= {"XDG_DATA_HOME": f"{home}/data", "XDG_CONFIG_HOME": f"{home}/config"}
+    """A page with the outputs of its code as they are now; lines that still fit stay as they stand."""
+    with tempfile.TemporaryDirectory() as folder:
         ran = run_page(text, name, Path(folder))
     for one in sorted(ran, key=lambda one: one.start, reverse=True):
         if not one.fits:
