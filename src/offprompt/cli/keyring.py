@@ -128,6 +128,6 @@ def _seal(call: Call, *, anew: bool) -> None:
             progress=lambda name, rows: progress.update(task, description=name, completed=rows),
         )
         left = [] if anew else encryption.scoured(memory.parts)
-    lines = [f"{call.say('sealed')}: {done.sealed:,} {call.say('of')} {done.rows:,} {call.say('rows')}"]
+    lines = [f"{call.say('rows')}: {done.rows:,}; {call.say('sealed')}: {done.sealed:,}"]
     lines += [f"{call.say('not reached')}: {what}" for what in left]
     call.put({"rows": done.rows, "sealed": done.sealed, "not_reached": left}, "\n".join(lines))

@@ -275,12 +275,12 @@ CHINESE: Final = {
     "the last turn, request by request": "上一轮，逐个请求",
     "why each value was shown, or stayed out": "每个值为何显示或未显示",
     "sealed": "已加密",
-    "of": "/",
     "wrapped by the new key": "已改用新密钥包裹",
     "now give the settings the new key": "请在设置中改用新密钥",
     "keep a copy of it in another place": "请在别处另存一份",
     "new key": "新密钥",
     "key": "密钥",
+    "app": "应用",
     "keyring": "密钥环",
     "end; the conversation stays": "结束；对话会保留",
 }
