@@ -128,17 +128,23 @@ def test_two_at_once_are_a_conflict_and_lose_nothing(held: tuple[Held, BoundScop
     assert [entry.outcome for entry in one.session.ledger()] == ["ok", "ok", "ok"]
 
 
-def test_a_reply_never_stands_behind_a_message_that_it_does_not_answer(mem: Offprompt, wire: Wire) -> None:
+@pytest.mark.parametrize("answered", [False, True], ids=["before its answer", "after its answer"])
+def test_a_reply_never_stands_behind_a_message_that_it_does_not_answer(
+    mem: Offprompt, wire: Wire, answered: bool
+) -> None:
     scope = mem.scope(user="u")
     one, other = (Talk(scope.session("s", model=MODELS[wire], wire=wire), wire) for _ in range(2))
     one.messages.append({"role": "user", "content": "mine"})
     other.messages.append({"role": "user", "content": "theirs"})
     one.prepare()
     other.prepare()
+    if answered:
+        other.absorb("To theirs.")
     with pytest.raises(ConflictError, match="another call sent a newer request"):
         one.session.absorb(as_reply(call("mem_write", "m1", slot="a", value="1"), wire))
     assert scope.slots.list() == []
-    other.absorb("To theirs.")
+    if not answered:
+        other.absorb("To theirs.")
     assert sum(entry.kind == "assistant" for entry in one.session.journal()) == 1
     assert [entry.outcome for entry in one.session.ledger()] == ["no reply", "ok"]
     one.requests.clear()

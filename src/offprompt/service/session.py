@@ -233,8 +233,8 @@ class Session:
             return result, absorbed.lookups
 
     def _check_asked(self, record: SessionRecord) -> None:
-        """Raises ConflictError if somebody else's request waits for its reply, in place of this object's own."""
-        if self._asked and record.pending is not None and record.pending.seq != self._asked:
+        """Raises ConflictError if somebody else's request came after this object's own, answered or not."""
+        if self._asked and record.requests not in (0, self._asked):
             raise ConflictError(
                 f"another call sent a newer request in session {self.scope.session!r} before this reply came, which is "
                 "not recorded, and nothing in it was done; one turn at a time: prepare again once the other is over"
