@@ -17,7 +17,8 @@ import pytest
 import offprompt
 from offprompt.errors import BackendError
 from offprompt.privacy.app_key import parse_key
-from offprompt.privacy.keyring import Keyring, rewrap
+from offprompt.privacy.keyring import Keyring
+from offprompt.privacy.rewrapping import rewrap
 from offprompt.service import encryption
 from offprompt.service.offprompt import Offprompt
 from offprompt.stores.in_process import InProcessStore

@@ -12,7 +12,8 @@ import pytest
 
 from offprompt.errors import BackendError, NotFoundError, UsageError
 from offprompt.privacy.app_key import key_text, read_key
-from offprompt.privacy.keyring import Keyring, rewrap
+from offprompt.privacy.keyring import Keyring
+from offprompt.privacy.rewrapping import rewrap
 from offprompt.stores.in_process import InProcessStore
 from offprompt.stores.sqlite import SqliteStore
 from offprompt.testing import MovedClock

@@ -16,7 +16,8 @@ from offprompt.errors import NotFoundError, UnsupportedError, UsageError
 from offprompt.models.clocks import SystemClock
 from offprompt.privacy.app_key import read_key
 from offprompt.privacy.cipher import Cipher
-from offprompt.privacy.keyring import Keyring, rewrap
+from offprompt.privacy.keyring import Keyring
+from offprompt.privacy.rewrapping import rewrap
 from offprompt.protocols import Clock, Portable, Store
 from offprompt.protocols.sealing import Sealable
 from offprompt.records.places import masked
@@ -95,7 +96,7 @@ def begin(url: str | None, config: str | None) -> None:
 
 
 def rotate(config: str | None, key: bytes) -> int:
-    """Wrap the keyring of the settings by a new key of the app; see `privacy.keyring.rewrap`."""
+    """Wrap the keyring of the settings by a new key of the app; see `privacy.rewrapping.rewrap`."""
     _, settings = settings_at(config)
     store = _keyring_store(settings, SystemClock(), create=False)
     try:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from dataclasses import replace
+from typing import Final
 
 import msgspec
 
-from offprompt.errors import BackendError, NotFoundError, UsageError
+from offprompt.errors import BackendError, NotFoundError
 from offprompt.privacy import holder as holders
-from offprompt.privacy.cipher import ID_BYTES, Cipher, bound_to, id_of
+from offprompt.privacy.cipher import ID_BYTES, Cipher, bound_to
 from offprompt.privacy.holder import Holder
-from offprompt.protocols import Clock, Notes, Scourable
+from offprompt.privacy.keyring_notes import (
+    GENERATION,
+    HolderInfo,
+    KeyNote,
+    KeyringNotes,
+    all_notes,
+    check_head,
+    key_name,
+    key_text,
+    opened_head,
+    told,
+)
+from offprompt.protocols import Clock, Scourable
 from offprompt.protocols.sealing import Owner
 from offprompt.records import Reached
-
-HEAD: Final = "keyring"
-GENERATION: Final = "generation"
-"""Changes whenever keys are destroyed or rotated."""
 
 VERSION: Final = 1
 """Of the form of sealed data, its first byte; then the key's id, the nonce, the ciphertext with its tag."""
@@ -28,39 +35,6 @@ VERSION: Final = 1
 MOST_CACHED: Final = 20_000
 STALE_S: Final = 1.0
 """Seconds after which a read looks whether keys were destroyed by others; a write always does."""
-
-
-class KeyringNotes(Notes, Protocol):
-    """What keeps a keyring: a store of its own."""
-
-    def close(self) -> None:
-        """Let go of it."""
-        ...
-
-
-class _Head(msgspec.Struct, frozen=True):
-    """The keyring itself. kek: id of the app's key; next: of the one that a rotation is bringing in."""
-
-    id: str
-    kek: str
-    at: float
-    next: str = ""
-
-
-class _Key(msgspec.Struct, frozen=True):
-    """What is known of a key by its id: whose it is, or when it was destroyed."""
-
-    owner: Owner | None = None
-    gone: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HolderInfo:
-    """An owner, with the ids of its keys, the current one last, and when each was made."""
-
-    owner: Owner
-    ids: tuple[str, ...]
-    at: tuple[float, ...]
 
 
 class Keyring:
@@ -75,10 +49,10 @@ class Keyring:
         self._notes, self._key, self._clock = notes, key, clock
         self.is_mixed = False
         self._holders: dict[Owner, Holder] = {}
-        self._known: dict[str, _Key] = {}
+        self._known: dict[str, KeyNote] = {}
         self._generation: str | None = None
         self._seen_at = 0.0
-        self.id = self._opened(create=create).id
+        self.id = opened_head(notes, key, clock, create=create).id
 
     def refresh(self) -> None:
         """See Sealer."""
@@ -87,7 +61,7 @@ class Keyring:
         if generation != self._generation:
             # New ones, not cleared: what another thread read before goes where nobody looks.
             self._holders, self._known = {}, {}
-            self._check_head()
+            check_head(self._notes, self._key)
             self._generation = generation
 
     def seal(self, owner: Owner, place: Sequence[str], data: bytes) -> bytes:
@@ -146,8 +120,8 @@ class Keyring:
 
     def is_destroyed(self, key_id: str) -> bool:
         """See Sealer."""
-        text = self._notes.note(_key_name(key_id))
-        return text is not None and msgspec.json.decode(text, type=_Key).gone is not None
+        text = self._notes.note(key_name(key_id))
+        return text is not None and msgspec.json.decode(text, type=KeyNote).gone is not None
 
     def scour(self) -> Reached:
         """See Sealer."""
@@ -167,41 +141,9 @@ class Keyring:
 
     def list(self) -> Iterator[HolderInfo]:
         """All owners that have keys, by name."""
-        for name, text in _all(self._notes, holders.PREFIX):
+        for name, text in all_notes(self._notes, holders.PREFIX):
             note = holders.read_wrapped(text)
             yield HolderInfo(holders.owner_in(name), note.ids, note.at)
-
-    def _opened(self, *, create: bool) -> _Head:
-        text = self._notes.note(HEAD)
-        if text is None:
-            if not create:
-                raise NotFoundError("there is no keyring there; correct encryption_keyring, or restore its backup")
-            head = _Head(secrets.token_hex(ID_BYTES), id_of(self._key), self._clock.now())
-            # Without the library nothing is made.
-            Cipher(self._key)
-            self._notes.set_note(HEAD, msgspec.json.encode(head).decode(), was=None)
-            text = self._notes.note(HEAD) or ""
-        head = msgspec.json.decode(text, type=_Head)
-        if head.next:
-            raise UsageError(
-                f"the keyring {head.id} is being brought from the app's key {head.kek} to {head.next}; finish it: run "
-                "the same `offprompt keyring rotate` again"
-            )
-        if head.kek != id_of(self._key):
-            raise UsageError(
-                f"the keyring {head.id} is wrapped by the app's key {head.kek}, and the key given is "
-                f"{id_of(self._key)}; give the right one"
-            )
-        return head
-
-    def _check_head(self) -> None:
-        text = self._notes.note(HEAD)
-        head = None if text is None else msgspec.json.decode(text, type=_Head)
-        if head is None or head.next or head.kek != id_of(self._key):
-            raise BackendError(
-                "the app's key of the keyring was changed meanwhile; start again with the new key, once "
-                "`offprompt keyring rotate` is done"
-            )
 
     def _holder(self, owner: Owner) -> Holder | None:
         cached = self._holders
@@ -221,7 +163,7 @@ class Keyring:
             self._store(Holder.new(owner, self._clock.now()), None)
             # A rotation that began before the note stood there has not seen it.
             try:
-                self._check_head()
+                check_head(self._notes, self._key)
             except BackendError:
                 self._removed(owner)
                 raise
@@ -243,13 +185,13 @@ class Keyring:
         text = holders.wrap(holder, self._key, self.id)
         # First what the key's id tells: what it seals is never unknown.
         for key_id in holder.keys:
-            name = _key_name(key_id)
+            name = key_name(key_id)
             if self._notes.note(name) is None:
-                self._notes.set_note(name, _text(_Key(holder.owner)), was=None)
+                self._notes.set_note(name, key_text(KeyNote(holder.owner)), was=None)
         is_stored = self._notes.set_note(holders.name_of(holder.owner), text, was=was)
         if not is_stored and was is None:
             for key_id in holder.keys:
-                self._notes.set_note(_key_name(key_id), None, was=_text(_Key(holder.owner)))
+                self._notes.set_note(key_name(key_id), None, was=key_text(KeyNote(holder.owner)))
         return is_stored
 
     def _all_of(self, owner: Owner) -> list[Owner]:
@@ -271,8 +213,8 @@ class Keyring:
         while (text := self._notes.note(name)) is not None:
             ids = holders.read_wrapped(text).ids
             for key_id in ids:
-                was = self._notes.note(_key_name(key_id))
-                self._notes.set_note(_key_name(key_id), _text(_Key(None, self._clock.now())), was=was)
+                was = self._notes.note(key_name(key_id))
+                self._notes.set_note(key_name(key_id), key_text(KeyNote(None, self._clock.now())), was=was)
             if self._notes.set_note(name, None, was=text):
                 return ids
         return ()
@@ -319,90 +261,21 @@ class Keyring:
             at += 1
         return found[1:]
 
-    def _key_of(self, key_id: str) -> _Key:
+    def _key_of(self, key_id: str) -> KeyNote:
         cached = self._known
         if (there := cached.get(key_id)) is not None:
             return there
-        text = self._notes.note(_key_name(key_id))
+        text = self._notes.note(key_name(key_id))
         if text is None:
-            return _Key()
+            return KeyNote()
         if len(cached) >= MOST_CACHED:
             cached.clear()
-        cached[key_id] = found = msgspec.json.decode(text, type=_Key)
+        cached[key_id] = found = msgspec.json.decode(text, type=KeyNote)
         return found
 
     def _bump(self) -> None:
-        was = self._notes.note(GENERATION)
-        while not self._notes.set_note(GENERATION, secrets.token_hex(ID_BYTES), was=was):
-            was = self._notes.note(GENERATION)
+        told(self._notes)
         self.refresh()
-
-
-def rewrap(notes: Notes, old: bytes, new: bytes) -> int:
-    """Wrap all keys of a keyring by a new key of the app, which alone opens it from then on; of how many owners.
-
-    Killed   in the middle: the same call once more does the rest; until then neither key opens the keyring.
-    In use   by others: their next write is an error that says to start again with the new key.
-    Raises   UsageError if the old key is not the keyring's, or another rotation is not finished; NotFoundError.
-    """
-    text = notes.note(HEAD)
-    if text is None:
-        raise NotFoundError("there is no keyring there; correct encryption_keyring")
-    head = msgspec.json.decode(text, type=_Head)
-    if head.kek == id_of(new) and not head.next:
-        return _rewrapped(notes, old, new, head.id)
-    if head.kek != id_of(old) or head.next not in ("", id_of(new)):
-        going = f", and is being brought to {head.next}" if head.next else ""
-        raise UsageError(
-            f"the keyring {head.id} is wrapped by the app's key {head.kek}{going}; the keys given are {id_of(old)} and "
-            f"{id_of(new)}: give the right ones"
-        )
-    begun = msgspec.json.encode(_with_kek(head, head.kek, id_of(new))).decode()
-    if not notes.set_note(HEAD, begun, was=text) and notes.note(HEAD) != begun:
-        raise UsageError(f"another rotation of the keyring {head.id} has just begun; let it end")
-    _told(notes)
-    count = _rewrapped(notes, old, new, head.id)
-    done = msgspec.json.encode(_with_kek(head, id_of(new), "")).decode()
-    notes.set_note(HEAD, done, was=begun)
-    _told(notes)
-    # Made between the last look and the end.
-    return count + _rewrapped(notes, old, new, head.id)
-
-
-def _with_kek(head: _Head, kek: str, following: str) -> _Head:
-    """The head with another key of the app, and the one that follows."""
-    return _Head(head.id, kek, head.at, following)
-
-
-def _rewrapped(notes: Notes, old: bytes, new: bytes, keyring: str) -> int:
-    count = 0
-    for name, text in list(_all(notes, holders.PREFIX)):
-        if holders.read_wrapped(text).kek != id_of(new):
-            owner = holders.owner_in(name)
-            found = holders.unwrap(owner, text, old, keyring)
-            count += notes.set_note(name, holders.wrap(found, new, keyring), was=text)
-    return count
-
-
-def _told(notes: Notes) -> None:
-    """Let others look at the head before they seal again."""
-    while not notes.set_note(GENERATION, secrets.token_hex(ID_BYTES), was=notes.note(GENERATION)):
-        pass
-
-
-def _all(notes: Notes, prefix: str) -> Iterator[tuple[str, str]]:
-    after = ""
-    while page := notes.notes(prefix, after=after):
-        yield from page
-        after = page[-1][0]
-
-
-def _key_name(key_id: str) -> str:
-    return f"key/{key_id}"
-
-
-def _text(key: _Key) -> str:
-    return msgspec.json.encode(key).decode()
 
 
 def _row(place: Sequence[str]) -> str:
