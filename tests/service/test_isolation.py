@@ -11,6 +11,7 @@ import pytest
 import offprompt
 from offprompt.records import Scope
 from offprompt.service.bound import BoundScope
+from offprompt.service.model_doors import StoreDoor
 from offprompt.service.offprompt import Offprompt
 from offprompt.testing import MovedClock
 
@@ -131,3 +132,10 @@ def test_a_session_without_an_agent_writes_the_users(apart: Offprompt) -> None:
 def test_unless_told_what_a_model_writes_is_the_users(mem: Offprompt) -> None:
     turn(mem.scope(user="alice", agent="helper"), "Note it.", acted("mem_write", slot="seat", value="Aisle."))
     assert mem.scope(user="alice", agent="b").read("seat") == "Aisle."
+
+
+def test_a_door_tells_an_agent_nothing_of_another(apart: Offprompt) -> None:
+    kept(apart, "helper")
+    own = StoreDoor(apart.parts, apart.scope(user="alice", agent="b"))
+    user = StoreDoor(apart.parts, apart.scope(user="alice"))
+    assert [one.text for door in (own, user) for one in door.known()] == []

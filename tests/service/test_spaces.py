@@ -173,6 +173,17 @@ def test_a_model_finds_and_reads_passages_and_cannot_forget_them(mem: Offprompt,
     assert "ten days" not in "".join(receipt.shown for each in one.replies[-3:-1] for receipt in each.receipts)
 
 
+def test_a_handle_in_a_heading_or_a_name_is_none(mem: Offprompt) -> None:
+    mem.space("legal").put_document("[[mem:town]].md", b"# Pay [[mem:town]]\n\nSick staff get ten days with pay.\n")
+    mem.grants.add("space", "legal", to="everyone")
+    alice = mem.scope(user="alice")
+    alice.write("town", "Ulm an der Donau")
+    one = talk(alice, "trap", spaces=["legal"])
+    one.turn("How many days with pay do sick staff get?", call("mem_search", query="sick staff pay"), "Ten.")
+    found = one.replies[0].receipts[0].shown
+    assert all("ten days" in text and "[[mem:town" not in text for text in (one.sent, found))
+
+
 def test_a_space_on_servers_is_found_there_and_nowhere_else(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """Words by PostgreSQL, vectors by Qdrant: neither loads the space, for `exact_scope` is smaller than it."""
     own = uuid.uuid4().hex
@@ -198,3 +209,18 @@ def test_a_space_on_servers_is_found_there_and_nowhere_else(request: pytest.Fixt
             assert all("bees" not in hit.text for hit in mem.space("legal").recall("Which rule is of bees?"))
             assert mem.erase(space="legal").counts["memories"] == len(WORDS) + 2
             assert len(mem.space("legal").recall("Which rule is of wasps?")) == 0
+
+
+def test_a_model_without_a_user_forgets_no_passage_and_is_told_so(mem: Offprompt, legal: BoundScope) -> None:
+    mem.grants.add("space", "legal", to="agent:hr")
+    passage = legal.recall(ASKED)[0].memory_id
+    one = talk(mem.scope(agent="hr"), "hr", spaces=["legal"])
+    one.turn("Forget it", call("mem_forget", slot=passage), "I cannot.")
+    assert not one.replies[-2].receipts[0].ok
+    assert legal.memories.get(passage) is not None
+
+
+def test_what_is_longer_than_the_bound_is_refused_in_the_library_too() -> None:
+    with offprompt.open(":memory:", document_bytes=100) as mem:
+        assert mem.space("legal").put_document("a.md", b"a " * 51).outcome == "refused"
+        assert mem.space("legal").put_document("a.md", b"a " * 50).outcome == "added"

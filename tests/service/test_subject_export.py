@@ -176,3 +176,30 @@ def test_a_server_tells_it_to_an_admin_as_lines(tmp_path: Path) -> None:
     assert NEVER not in (tmp_path / "a.jsonl").read_text()
     assert NEVER in (tmp_path / "b.jsonl").read_text()
     assert "Rome" not in (tmp_path / "b.jsonl").read_text()
+
+
+def test_who_is_called_alike_and_the_same_id_in_another_app_are_others(tmp_path: Path) -> None:
+    with offprompt.open(":memory:", embedder="none") as memory:
+        for scope in (
+            memory.scope(user="alice"),
+            memory.scope(user="alice2"),
+            memory.scope(app="other", user="alice"),
+        ):
+            scope.write("town", f"of {scope.scope}", policy="when_asked")
+            scope.remember(f"Said by {scope.scope}.", derive="none")
+        memory.export_subject(tmp_path / "a.zip", user="alice")
+    text = str(written(tmp_path / "a.zip"))
+    assert "of user=alice'" in text
+    assert "alice2" not in text
+    assert "app=other" not in text
+
+
+def test_a_version_that_was_a_secret_is_one_still(tmp_path: Path) -> None:
+    with offprompt.open(":memory:", embedder="none") as memory:
+        alice = memory.scope(user="alice")
+        alice.write("pin", "first-pin-4711", policy="never")
+        alice.write("pin", "given-away", policy="when_asked")
+        memory.export_subject(tmp_path / "a.zip", user="alice")
+    text = str(written(tmp_path / "a.zip"))
+    assert "given-away" in text
+    assert "4711" not in text

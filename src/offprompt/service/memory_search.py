@@ -89,7 +89,8 @@ class MemorySearch:
             label = f"{memory.role or memory.source}, {date_of(memory.happened_at)}:"
             found = snippet(stored_text(turn, memory.text), query, max_tokens=SNIPPET_TOKENS)
             label = FOREIGN_LABELS[0] if memory.trust == "tool" else label
-            label = f"{FOREIGN_LABELS[1]} [{hit.citation}]" if hit.citation is not None else label
+            if hit.citation is not None:
+                label = f"{FOREIGN_LABELS[1]} [{stored_text(turn, str(hit.citation))}]"
             lines.append((memory.memory_id, f"{memory.memory_id} {label} {' '.join(found.split())}"))
         return lines
 

@@ -39,7 +39,9 @@ def check_forget(slot: Slot, reader: Scope) -> None:
 
 def check_forget_memory(memory: Memory, reader: Scope) -> None:
     """Nothing, if a model that reads `reader` may hide that memory; ConflictError for another's."""
-    if memory.scope.user != reader.user or is_others(reader, memory.scope):
+    whose = memory.scope
+    is_same = (whose.user, whose.space, whose.shared) == (reader.user, reader.space, reader.shared)
+    if not is_same or is_others(reader, whose):
         raise ConflictError(
             f"memory {memory.memory_id!r} belongs to {memory.scope}; the application may forget it there"
         )

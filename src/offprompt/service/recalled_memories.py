@@ -119,7 +119,7 @@ class MemoryRecaller:
         text = turn.scrubber.hide(turn.without_forgotten(memory.text))
         part = snippet(text, words_with(text, set(question.terms)), max_tokens=LINE_TOKENS)
         source = memory_source(memory.role or memory.source, turn.language)
-        source = source if found.citation is None else str(found.citation)
+        source = source if found.citation is None else turn.scrubber.hide(str(found.citation))
         foreign = memory.trust == "tool"
         return Hit(memory.memory_id, part, source, date_of(memory.happened_at), found.score, foreign)
 

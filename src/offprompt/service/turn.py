@@ -23,6 +23,7 @@ from offprompt.records import (
     fold_name,
     text_of,
 )
+from offprompt.records.basis import may_be_used
 from offprompt.records.scope import GrantedScope
 from offprompt.records.slot import RESERVED_PREFIX
 from offprompt.service.asked import Asked
@@ -215,13 +216,14 @@ class Turn:
         return any(slot.trust == "tool" for slot in self.stored if fold_name(slot.name) == folded)
 
     def memory(self, memory_id: str) -> Memory | None:
-        """The memory of that id, if the session finds it, in its spaces too."""
+        """The memory of that id, if the session finds it, in its spaces too, and may use it for its purpose."""
         own, grants, spaces = self.scope, self.kit.memories.grants, self.kit.spaces
         if spaces and grants is not None:
             has = grants.granted("space", spaces, own, self.kit.actor.key)
             also = own.also if isinstance(own, GrantedScope) else ()
             own = GrantedScope.of(own, [*also, *(Scope(own.app, space=name) for name in has)])
-        return self.kit.memories.of(own, self.kit.actor).get(fold_name(memory_id))
+        found, purposes = self.kit.memories.of(own, self.kit.actor).get(fold_name(memory_id)), self.kit.purposes
+        return None if found is not None and purposes is not None and not may_be_used(found.tags, purposes) else found
 
     @property
     def looping(self) -> bool:
