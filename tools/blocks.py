@@ -6,6 +6,7 @@ the end of a shown line stands for its rest. Commands that set up a machine are 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import io
 import os
@@ -13,7 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,7 +54,7 @@ def run_page(text: str, name: str, folder: Path) -> list[Ran]:
 
     What other programs left in the user's folders, such as tokens of servers, is not there for it.
     """
-    with tempfile.TemporaryDirectory() as home, contextlib.chdir(folder):
+    with tempfile.TemporaryDirectory() as home, contextlib.chdir(folder), closed_loops():
         before = dict(os.environ)
         os.environ |= {"XDG_DATA_HOME": f"{home}/data", "XDG_CONFIG_HOME": f"{home}/config"}
         try:
@@ -61,6 +62,28 @@ def run_page(text: str, name: str, folder: Path) -> list[Ran]:
         finally:
             os.environ.clear()
             os.environ |= before
+
+
+@contextlib.contextmanager
+def closed_loops() -> Generator[None]:
+    """Closes, as the end of a program would, what event loops the block makes, stops and leaves to others."""
+    loops: list[asyncio.AbstractEventLoop] = []
+    make = asyncio.new_event_loop
+
+    def made() -> asyncio.AbstractEventLoop:
+        loops.append(make())
+        return loops[-1]
+
+    asyncio.new_event_loop = made
+    try:
+        yield
+    finally:
+        asyncio.new_event_loop = make
+        left = [loop for loop in loops if not loop.is_running() and not loop.is_closed()]
+        for loop in left:
+            loop.close()
+        if left:
+            asyncio.set_event_loop(None)
 
 
 def run_python(text: str, name: str) -> Iterator[Ran]:

@@ -134,7 +134,11 @@ def test_an_unreadable_log_is_one_line(run: Run, store: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("list", "'list'; it is: offprompt slot list, offprompt memory list, offprompt hold list, offprompt key list"),
+        (
+            "list",
+            "'list'; it is: offprompt "
+            + ", offprompt ".join(f"{group} list" for group in ("slot", "memory", "hold", "grant", "key", "keyring")),
+        ),
         ("export out.jsonl", "'export'; it is: offprompt memory export"),
         ("slot recall x", "'recall'; it is: offprompt recall, offprompt memory recall, offprompt bench recall"),
         ("memory doctor", "'doctor'; it is: offprompt doctor"),
